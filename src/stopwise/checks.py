@@ -1,0 +1,100 @@
+"""What may be written where: errors that name the field, the value and what would be accepted."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class StopwiseError(ValueError):
+    """Something a user gave cannot be used; the message says what would be accepted.
+
+    >>> raise StopwiseError("costs: got [] but need at least two stages")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: costs: got [] but need at least two stages
+    """
+
+
+def fail(field: str, got: object, accepted: str) -> StopwiseError:
+    """The one wording of every refusal.
+
+    >>> print(fail("horizon", -3, "a whole number of rounds, 1 or more"))
+    horizon: got -3, but need a whole number of rounds, 1 or more
+    """
+    text = repr(got)
+    if len(text) > 120:
+        text = text[:117] + "..."
+    return StopwiseError(f"{field}: got {text}, but need {accepted}")
+
+
+def finite_number(field: str, value: object, accepted: str = "a finite number") -> float:
+    """Return `value` as a float, or refuse booleans, text, NaN and infinities.
+
+    >>> finite_number("alpha", 1)
+    1.0
+    """
+    if value is None or isinstance(value, (bool, str, bytes)):
+        raise fail(field, value, accepted)
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise fail(field, value, accepted) from None
+    if not math.isfinite(number):
+        raise fail(field, value, accepted)
+    return number
+
+
+def whole_number(field: str, value: object, *, least: int) -> int:
+    """Return `value` as an int that is at least `least`.
+
+    >>> whole_number("horizon", 10, least=1)
+    10
+    """
+    accepted = f"a whole number, {least} or more"
+    number = finite_number(field, value, accepted)
+    if number != int(number) or number < least:
+        raise fail(field, value, accepted)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def known_keys(field: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse unknown keys: a misspelt setting must never be ignored.
+
+    >>> known_keys("problem", ["cost"], ["costs"])
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: problem: unknown field 'cost'; known are 'costs'
+    """
+    known = list(known)
+    for key in given:
+        if key not in known:
+            names = ", ".join(repr(name) for name in known)
+            raise StopwiseError(f"{field}: unknown field {key!r}; known are {names}")
+
+
+def parse_json_object(what: str, text: str | bytes) -> Mapping[str, Any]:
+    """Parse JSON that must be one object, without duplicate keys.
+
+    >>> parse_json_object("problem", '{"costs": [1, 2]}')["costs"]
+    [1, 2]
+    """
+
+    def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise StopwiseError(f"{what}: field {key!r} is given twice")
+        return dict(pairs)
+
+    try:
+        value = json.loads(text, object_pairs_hook=no_duplicates)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise StopwiseError(f"{what}: this is not JSON ({error})") from None
+    except RecursionError:
+        raise StopwiseError(f"{what}: this JSON is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise fail(what, value, "a JSON object")
+    return value

@@ -1,0 +1,46 @@
+"""`stopwise policies`: which policies there are."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+import typer
+
+
+def command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """List the policies, their settings and what they do.
+
+    Settings follow the name: **uss-ucb:alpha=0.51**. Installed packages add policies through the
+    entry point group *stopwise.policies*.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from stopwise.cli.output import print_json
+    from stopwise.policies.registry import policy_class, policy_names
+
+    rows: list[dict[str, Any]] = []
+    for name in policy_names():
+        policy = policy_class(name)
+        settings = {
+            field.name: field.default
+            for field in dataclasses.fields(policy)  # type: ignore[arg-type]
+        }
+        rows.append(
+            {
+                "name": name,
+                "settings": settings,
+                "summary": (policy.__doc__ or "").strip().split("\n")[0],
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("name", "settings", "what it does", box=None, pad_edge=False)
+    for row in rows:
+        settings_text = ", ".join(f"{key}={value}" for key, value in row["settings"].items())
+        table.add_row(str(row["name"]), settings_text, str(row["summary"]))
+    Console().print(table)

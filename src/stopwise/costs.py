@@ -1,0 +1,118 @@
+"""What stages cost, and what a wrong answer costs: together they say when looking deeper pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stopwise.checks import StopwiseError, fail, finite_number
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Cumulative cost of every depth, and the cost of one mistake in the same units.
+
+    Args:
+        cumulative: `C_i`, the cost of calling every stage up to the i-th; never falling.
+        mistake_cost: what one wrong answer costs (1/lambda in the paper, where it is 1).
+
+    >>> costs = Costs.from_stages([0.05, 0.25, 0.2])
+    >>> costs.cumulative
+    (0.05, 0.3, 0.5)
+    >>> Costs.from_stages([1, 4], mistake_cost=10).in_mistakes
+    array([0.1, 0.5])
+    """
+
+    cumulative: tuple[float, ...]
+    mistake_cost: float = 1.0
+
+    def __post_init__(self) -> None:
+        values = _number_list("costs", self.cumulative)
+        if len(values) < 2:
+            raise fail("costs", values, "at least two stages")
+        for stage, value in enumerate(values):
+            if value < 0:
+                raise fail(f"costs[{stage}]", value, "a cost of 0 or more")
+            if stage and value < values[stage - 1]:
+                raise fail(
+                    f"costs[{stage}]", value,
+                    f"a cumulative cost of at least {values[stage - 1]!r}, that of the stage before"
+                    " (cumulative costs include all earlier stages)",
+                )  # fmt: skip
+        mistake_cost = finite_number("mistake_cost", self.mistake_cost, "a number above 0")
+        if mistake_cost <= 0:
+            raise fail("mistake_cost", self.mistake_cost, "a number above 0")
+        object.__setattr__(self, "cumulative", tuple(values))
+        object.__setattr__(self, "mistake_cost", mistake_cost)
+
+    @classmethod
+    def from_stages(cls, costs: Sequence[float], mistake_cost: float = 1.0) -> Costs:
+        """Build from each stage's own cost `c_i`.
+
+        >>> Costs.from_stages([1, 2]).cumulative
+        (1.0, 3.0)
+        """
+        values = _number_list("costs", costs)
+        for stage, value in enumerate(values):
+            if value < 0:
+                raise fail(f"costs[{stage}]", value, "a cost of 0 or more")
+        return cls(tuple(float(total) for total in np.cumsum(values)), mistake_cost)
+
+    @property
+    def count(self) -> int:
+        """How many stages there are.
+
+        >>> Costs((1, 2, 4)).count
+        3
+        """
+        return len(self.cumulative)
+
+    @cached_property
+    def per_stage(self) -> FloatArray:
+        """Each stage's own cost `c_i`.
+
+        >>> Costs((1, 3)).per_stage
+        array([1., 2.])
+        """
+        return np.diff(np.asarray(self.cumulative), prepend=0.0)
+
+    @cached_property
+    def in_mistakes(self) -> FloatArray:
+        """Cumulative costs in units of one mistake, `lambda C_i`: what the rules compare.
+
+        >>> Costs((1, 3), mistake_cost=2).in_mistakes
+        array([0.5, 1.5])
+        """
+        values = np.asarray(self.cumulative) / self.mistake_cost
+        values.flags.writeable = False
+        return values
+
+    @cached_property
+    def thresholds(self) -> FloatArray:
+        """`x_ij = lambda (C_j - C_i)`: how much disagreement would make stage j worth its price.
+
+        >>> Costs((0.0, 0.25, 0.75)).thresholds[0]
+        array([0.  , 0.25, 0.75])
+        """
+        values = self.in_mistakes[None, :] - self.in_mistakes[:, None]
+        values.flags.writeable = False
+        return values
+
+
+def _number_list(field: str, values: Any) -> list[float]:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise fail(field, values, "a list of numbers, one for each stage")
+    try:
+        return [
+            finite_number(f"{field}[{stage}]", value, "a finite number of 0 or more")
+            for stage, value in enumerate(values)
+        ]
+    except TypeError:
+        raise StopwiseError(f"{field}: need a list of numbers, one for each stage") from None

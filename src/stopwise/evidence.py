@@ -1,0 +1,233 @@
+"""What was seen: for every pair of stages, how often together, how often in disagreement."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
+
+Counts = NDArray[np.int64]
+
+ABSTAINED: Final = None
+"""The output of a stage that gave no answer: neither agreement nor disagreement."""
+
+_VERSION = 1
+_FIELDS = ("version", "stages", "seen", "disagreed", "switched", "switched_twice")
+
+
+class Evidence:
+    """A bag of counters; all that is ever learned.
+
+    `seen[i, j]` and `disagreed[i, j]` for i < j count rounds in which both stages answered, and in
+    which their answers differed. `switched` counts the rounds of three or more answers in which the
+    output changed at least once along the cascade, and `switched_twice` those in which it changed
+    again: a second change refutes strong dominance. Adding two evidences adds the counters.
+
+    >>> evidence = Evidence(3)
+    >>> evidence.add(["yes", "no", "no"])
+    >>> evidence.add(["yes", "yes"])
+    >>> evidence.seen[0, 1], evidence.disagreed[0, 1], evidence.seen[0, 2]
+    (np.int64(2), np.int64(1), np.int64(1))
+    """
+
+    __slots__ = ("disagreed", "seen", "switched", "switched_twice")
+
+    seen: Counts
+    disagreed: Counts
+    switched: int
+    switched_twice: int
+
+    def __init__(self, count: int) -> None:
+        """Start from nothing seen, for `count` stages."""
+        count = whole_number("count", count, least=2)
+        self.seen = np.zeros((count, count), dtype=np.int64)
+        self.disagreed = np.zeros((count, count), dtype=np.int64)
+        self.switched = 0
+        self.switched_twice = 0
+
+    @classmethod
+    def from_counts(
+        cls, seen: ArrayLike, disagreed: ArrayLike, switched: int = 0, switched_twice: int = 0
+    ) -> Evidence:
+        """Build from tables of counts, of which the part above the diagonal is read.
+
+        >>> Evidence.from_counts([[0, 5], [0, 0]], [[0, 2], [0, 0]]).disagreement[0, 1]
+        np.float64(0.4)
+        """
+        tables = {
+            "seen": _count_table("seen", seen),
+            "disagreed": _count_table("disagreed", disagreed),
+        }
+        if tables["seen"].shape != tables["disagreed"].shape:
+            raise fail("disagreed", tables["disagreed"].shape, "a table of the same size as seen")
+        evidence = cls(len(tables["seen"]))
+        evidence.seen = np.triu(tables["seen"], 1)
+        evidence.disagreed = np.triu(tables["disagreed"], 1)
+        if (evidence.disagreed > evidence.seen).any():
+            i, j = np.argwhere(evidence.disagreed > evidence.seen)[0]
+            raise fail(
+                f"disagreed[{i}][{j}]", int(evidence.disagreed[i, j]),
+                f"at most seen[{i}][{j}] = {evidence.seen[i, j]}",
+            )  # fmt: skip
+        evidence.switched = whole_number("switched", switched, least=0)
+        evidence.switched_twice = whole_number("switched_twice", switched_twice, least=0)
+        if evidence.switched_twice > evidence.switched:
+            raise fail("switched_twice", switched_twice, f"at most switched = {switched}")
+        return evidence
+
+    @classmethod
+    def from_prefixes(cls, count: int, prefixes: Iterable[Sequence[Hashable]]) -> Evidence:
+        """Count many rounds at once.
+
+        >>> Evidence.from_prefixes(2, [["a", "a"], ["a", "b"], ["a"]]).seen[0, 1]
+        np.int64(2)
+        """
+        evidence = cls(count)
+        for prefix in prefixes:
+            evidence.add(prefix)
+        return evidence
+
+    @property
+    def count(self) -> int:
+        """How many stages there are."""
+        return len(self.seen)
+
+    @property
+    def disagreement(self) -> NDArray[np.float64]:
+        """The share of disagreements of every pair i < j; not a number where never seen."""
+        with np.errstate(invalid="ignore"):
+            return np.where(self.seen > 0, self.disagreed / np.maximum(self.seen, 1), np.nan)
+
+    def add(
+        self,
+        prefix: Sequence[Hashable],
+        *,
+        differ: Callable[[Any, Any], bool] = operator.ne,
+        times: int = 1,
+    ) -> None:
+        """Count one round: the outputs of the stages called, in order. None is *abstained*.
+
+        Args:
+            prefix: outputs of the first stages; shorter than the cascade where the round stopped.
+            differ: says whether two outputs disagree.
+            times: count the round this often (equal rounds of a log).
+
+        >>> evidence = Evidence(2)
+        >>> evidence.add(["a", ABSTAINED])
+        >>> evidence.seen.sum()
+        np.int64(0)
+        """
+        if isinstance(prefix, (str, bytes)):
+            raise fail("prefix", prefix, "a list of outputs, not text")
+        if len(prefix) > self.count:
+            raise fail("prefix", list(prefix), f"at most {self.count} outputs, one for each stage")
+        answered = [stage for stage, output in enumerate(prefix) if output is not ABSTAINED]
+        switches = 0
+        for at, j in enumerate(answered):
+            for i in answered[:at]:
+                differs = bool(differ(prefix[i], prefix[j]))
+                self.seen[i, j] += times
+                self.disagreed[i, j] += times * differs
+                if i == answered[at - 1]:
+                    switches += differs
+        if len(answered) >= 3:
+            self.switched += times * (switches >= 1)
+            self.switched_twice += times * (switches >= 2)
+
+    def merge(self, other: Evidence) -> None:
+        """Add another evidence of the same cascade into this one.
+
+        >>> one, two = Evidence(2), Evidence(2)
+        >>> two.add([0, 1])
+        >>> one.merge(two)
+        >>> one == two
+        True
+        """
+        if other.count != self.count:
+            raise fail("evidence", f"{other.count} stages", f"{self.count} stages")
+        self.seen += other.seen
+        self.disagreed += other.disagreed
+        self.switched += other.switched
+        self.switched_twice += other.switched_twice
+
+    def copy(self) -> Evidence:
+        """An independent copy.
+
+        >>> Evidence(2).copy() == Evidence(2)
+        True
+        """
+        clone = Evidence(self.count)
+        clone.merge(self)
+        return clone
+
+    def to_json(self) -> str:
+        """Write the counters as JSON.
+
+        >>> Evidence.from_json(Evidence(3).to_json()) == Evidence(3)
+        True
+        """
+        return json.dumps(
+            {
+                "version": _VERSION,
+                "stages": self.count,
+                "seen": self.seen.tolist(),
+                "disagreed": self.disagreed.tolist(),
+                "switched": int(self.switched),
+                "switched_twice": int(self.switched_twice),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Evidence:
+        """Read the form that `to_json` writes; unknown fields and versions are refused."""
+        form = parse_json_object("evidence", text)
+        known_keys("evidence", form, _FIELDS)
+        for field in _FIELDS:
+            if field not in form:
+                raise StopwiseError(f"evidence: the field {field!r} is missing")
+        if form["version"] != _VERSION:
+            raise fail("version", form["version"], f"version {_VERSION}")
+        evidence = cls.from_counts(
+            form["seen"], form["disagreed"], form["switched"], form["switched_twice"]
+        )
+        if form["stages"] != evidence.count:
+            raise fail("stages", form["stages"], f"{evidence.count}, the size of seen")
+        return evidence
+
+    def __add__(self, other: Evidence) -> Evidence:
+        total = self.copy()
+        total.merge(other)
+        return total
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Evidence)
+            and np.array_equal(self.seen, other.seen)
+            and np.array_equal(self.disagreed, other.disagreed)
+            and self.switched == other.switched
+            and self.switched_twice == other.switched_twice
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # counters change
+
+    def __repr__(self) -> str:
+        return f"Evidence({self.count} stages, first pair seen {self.seen[0, 1]} times)"
+
+
+def _count_table(field: str, values: ArrayLike) -> Counts:
+    accepted = "a square table of whole numbers, 0 or more"
+    try:
+        table = np.asarray(values)
+    except ValueError:
+        raise fail(field, values, accepted) from None
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or table.shape[0] < 2:
+        raise fail(field, values, accepted + ", for at least two stages")
+    if table.dtype.kind not in "iu" or (table.size and table.min() < 0):
+        raise fail(field, values, accepted)
+    return table.astype(np.int64)

@@ -1,0 +1,104 @@
+"""A policy: a pure function from (evidence, round, costs) to a distribution over the depth."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stopwise.checks import fail, whole_number
+from stopwise.costs import Costs, FloatArray
+from stopwise.evidence import Evidence
+
+
+class Policy(ABC):
+    """Base of all policies. A subclass is a frozen dataclass with a `name` and one small hook.
+
+    The depth of a round is drawn before its first stage is called, because no rule here looks at
+    the round's own outputs. A subclass implements `_depth_probabilities`; this class checks what
+    goes in and what comes out.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class CoinFlip(Policy):
+    ...     name = "coin-flip"
+    ...     def _depth_probabilities(self, evidence, round, costs):
+    ...         return np.array([0.5, 0.5])
+    >>> CoinFlip().probabilities(Evidence(2), 1, Costs((0, 1)))
+    array([0.5, 0.5])
+    """
+
+    name: ClassVar[str]
+    """The name under which it is registered and shown."""
+
+    @abstractmethod
+    def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
+        """The rule itself. Must not change its arguments nor remember anything."""
+
+    def probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
+        """The probability of stopping at each stage, in round `round` (the first is 1)."""
+        if evidence.count != costs.count:
+            raise fail("evidence", f"{evidence.count} stages", f"{costs.count} stages, as in costs")
+        round = whole_number("round", round, least=1)
+        result = np.asarray(self._depth_probabilities(evidence, round, costs), dtype=np.float64)
+        if result.shape != (costs.count,) or not (result >= 0).all():
+            raise fail(f"policy {self.name}", result, f"{costs.count} probabilities, each >= 0")
+        if abs(result.sum() - 1) > 1e-9:
+            raise fail(f"policy {self.name}", result, "probabilities that sum to 1")
+        return result
+
+    def draw(self, evidence: Evidence, round: int, costs: Costs, rng: np.random.Generator) -> int:
+        """Draw the depth of a round; exactly one uniform number is used unless a rule overrides it.
+
+        >>> from stopwise.policies.fixed import FixedStage
+        >>> FixedStage(1).draw(Evidence(2), 1, Costs((0, 1)), np.random.default_rng(0))
+        1
+        """
+        cumulative = np.cumsum(self.probabilities(evidence, round, costs))
+        depth = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+        return min(depth, costs.count - 1)
+
+    def record(self, evidence: Evidence, round: int, prefix: Sequence[Hashable]) -> None:
+        """Count a finished round; a rule whose source counts otherwise overrides this."""
+        evidence.add(prefix)
+
+    def told(self, *, horizon: int, optimal_stage: int) -> Policy:
+        """The policy as a simulation runs it: the few that may know more take it from here."""
+        del horizon, optimal_stage
+        return self
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The settings, as JSON would hold them.
+
+        >>> from stopwise.policies.uss_ucb import UssUcb
+        >>> UssUcb(alpha=0.51).parameters()
+        {'alpha': 0.51}
+        """
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    def label(self) -> str:
+        """Name and the settings that are not the usual ones, as the command line takes them.
+
+        >>> from stopwise.policies.uss_ucb import UssUcb
+        >>> UssUcb(alpha=0.51).label()
+        'uss-ucb:alpha=0.51'
+        """
+        usual = {field.name: field.default for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        settings = ",".join(
+            f"{key}={value}" for key, value in self.parameters().items() if value != usual[key]
+        )
+        return f"{self.name}:{settings}" if settings else self.name
+
+
+def certain_depth(count: int, stage: int) -> FloatArray:
+    """The distribution of a rule that has decided.
+
+    >>> certain_depth(3, 1)
+    array([0., 1., 0.])
+    """
+    distribution = np.zeros(count)
+    distribution[stage] = 1.0
+    return distribution

@@ -1,0 +1,153 @@
+"""One suite of checks for every policy: the built-in ones and yours.
+
+from stopwise.policies.conformance import check_policy
+check_policy(MyPolicy())
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from stopwise.costs import Costs
+from stopwise.evidence import Evidence
+from stopwise.policies.base import Policy
+from stopwise.policies.registry import policy_from_json, policy_names, policy_to_json
+
+FALSE_ALARM_RATE = 1e-9
+"""Chance that `check_policy` rejects a correct policy, by its one statistical check (bounded)."""
+
+_HORIZON = 1000
+
+
+def check_policy(policy: Policy, seed: int = 0) -> None:
+    """Raise AssertionError, saying what is wrong, unless the policy keeps the rules of the frame.
+
+    >>> from stopwise.policies.uss_ts import UssTs
+    >>> check_policy(UssTs())
+    """
+    checks: list[Callable[[Policy, np.random.SeedSequence], None]] = [
+        check_is_pure,
+        check_survives_pickle_and_json,
+        check_same_seed_same_draws,
+        check_draws_follow_probabilities,
+        check_record_stays_within_prefix,
+        check_memory_is_bounded,
+    ]
+    seeds = np.random.SeedSequence(seed).spawn(len(checks))
+    for check, check_seed in zip(checks, seeds, strict=True):
+        check(policy, check_seed)
+
+
+def random_situations(
+    policy: Policy, seed: np.random.SeedSequence, number: int = 30
+) -> Iterator[tuple[Policy, Evidence, int, Costs, np.random.Generator]]:
+    """Cascades of 2 to 8 stages with random costs and random, partly empty evidence."""
+    rng = np.random.default_rng(seed)
+    for _ in range(number):
+        count = int(rng.integers(2, 9))
+        costs = Costs.from_stages((rng.random(count) * rng.choice([0.1, 0.5, 1.0])).tolist())
+        evidence = Evidence(count)
+        for _ in range(int(rng.choice([0, 1, 5, 30]))):
+            outputs = rng.integers(0, 3, size=int(rng.integers(1, count + 1))).tolist()
+            evidence.add([None if rng.random() < 0.05 else output for output in outputs])
+        told = policy.told(horizon=_HORIZON, optimal_stage=int(rng.integers(count)))
+        try:
+            told.probabilities(Evidence(count), 1, costs)
+        except ValueError:
+            continue  # a setting, such as a fixed stage, that this cascade does not have
+        yield told, evidence, int(rng.integers(1, _HORIZON)), costs, rng
+
+
+def check_is_pure(policy: Policy, seed: np.random.SeedSequence) -> None:
+    """Same arguments, same probabilities, whatever was asked before; arguments unchanged."""
+    answers = []
+    for told, evidence, round, costs, rng in random_situations(policy, seed):
+        before = evidence.copy()
+        first = told.probabilities(evidence, round, costs)
+        told.draw(evidence, round, costs, rng)
+        assert evidence == before, f"{policy.name} changes the evidence it is given"
+        answers.append((told, evidence, round, costs, first))
+    assert answers, f"{policy.name} cannot be used on any cascade of 2 to 8 stages"
+    for told, evidence, round, costs, first in reversed(answers):
+        again = told.probabilities(evidence, round, costs)
+        assert np.array_equal(first, again), f"{policy.name} remembers earlier calls"
+
+
+def check_survives_pickle_and_json(policy: Policy, seed: np.random.SeedSequence) -> None:
+    """A copy through pickle, and through JSON if its name is registered, decides alike."""
+    copies = [pickle.loads(pickle.dumps(policy))]
+    if policy.name in policy_names():
+        copies.append(policy_from_json(policy_to_json(policy)))
+    for copy in copies:
+        assert copy == policy, f"{policy.name} does not come back equal from pickle or JSON"
+    for told, evidence, round, costs, _ in random_situations(policy, seed, 5):
+        twin = pickle.loads(pickle.dumps(told))
+        assert np.array_equal(
+            told.probabilities(evidence, round, costs), twin.probabilities(evidence, round, costs)
+        ), f"{policy.name} decides otherwise after pickling"
+
+
+def check_same_seed_same_draws(policy: Policy, seed: np.random.SeedSequence) -> None:
+    """Randomness comes from the generator alone."""
+    for told, evidence, round, costs, rng in random_situations(policy, seed, 10):
+        key = int(rng.integers(2**32))
+        one, two = np.random.default_rng(key), np.random.default_rng(key)
+        draws = [told.draw(evidence, round, costs, one) for _ in range(20)]
+        again = [told.draw(evidence, round, costs, two) for _ in range(20)]
+        assert draws == again, f"{policy.name} draws otherwise with the same seed"
+
+
+def check_draws_follow_probabilities(policy: Policy, seed: np.random.SeedSequence) -> None:
+    """`draw` has the distribution that `probabilities` states.
+
+    Per depth, Bernstein's inequality bounds the chance that the count of a correct policy strays by
+    more than the tolerance; summed over all comparisons it is below FALSE_ALARM_RATE.
+    """
+    draws, situations = 400, 20
+    logarithm = np.log(2 * 8 * situations / FALSE_ALARM_RATE)
+    for told, evidence, round, costs, rng in random_situations(policy, seed, situations):
+        p = told.probabilities(evidence, round, costs)
+        counts = np.bincount(
+            [told.draw(evidence, round, costs, rng) for _ in range(draws)], minlength=costs.count
+        )
+        assert len(counts) == costs.count, f"{policy.name} draws a depth outside the cascade"
+        variance = draws * p * (1 - p)
+        tolerance = logarithm / 3 + np.sqrt((logarithm / 3) ** 2 + 2 * variance * logarithm)
+        tolerance[(p == 0) | (p == 1)] = 0
+        strays = np.abs(counts - draws * p) > tolerance
+        assert not strays.any(), f"{policy.name} draws {counts / draws} but states {p}"
+
+
+def check_record_stays_within_prefix(policy: Policy, seed: np.random.SeedSequence) -> None:
+    """Counting a round touches only pairs of stages that were called, and never takes away."""
+    for told, evidence, _, costs, rng in random_situations(policy, seed):
+        for round in (1, 2, 50):
+            depth = int(rng.integers(costs.count))
+            after = evidence.copy()
+            told.record(after, round, rng.integers(0, 2, size=depth + 1).tolist())
+            change = after.seen - evidence.seen
+            assert (change >= 0).all(), f"{policy.name} takes evidence away"
+            assert not change[:, depth + 1 :].any(), f"{policy.name} counts stages not called"
+            assert ((after.disagreed - evidence.disagreed) <= change).all(), (
+                f"{policy.name} counts more disagreements than it saw"
+            )
+
+
+def check_memory_is_bounded(policy: Policy, seed: np.random.SeedSequence) -> None:
+    """A policy is the same size after a thousand rounds."""
+    costs = Costs((0.1, 0.2, 0.3))
+    told = policy.told(horizon=_HORIZON, optimal_stage=0)
+    rng = np.random.default_rng(seed)
+    evidence = Evidence(3)
+    try:
+        told.probabilities(evidence, 1, costs)
+    except ValueError:
+        return
+    size = len(pickle.dumps(told))
+    for round in range(1, _HORIZON + 1):
+        depth = told.draw(evidence, round, costs, rng)
+        told.record(evidence, round, rng.integers(0, 2, size=depth + 1).tolist())
+    assert len(pickle.dumps(told)) == size, f"{policy.name} grows as it runs"

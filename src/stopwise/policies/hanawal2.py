@@ -1,0 +1,55 @@
+"""Algorithm 2 of Hanawal, Szepesvari, Saligrama (AISTATS 2017): a one-sided confidence test."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stopwise.checks import fail, finite_number
+from stopwise.costs import Costs, FloatArray
+from stopwise.evidence import Evidence
+from stopwise.policies.base import Policy, certain_depth
+from stopwise.policies.uss_ucb import upper_bounds
+
+
+@dataclass(frozen=True)
+class Hanawal2(Policy):
+    """Play the first stage i with C_j - C_i >= u_ij for all deeper j (note `>=`), or the last.
+
+    As printed, only the last stage's counter starts at 1 after the first round; for all others the
+    first sample is overwritten. `record` keeps that: the first round counts pairs with the last
+    stage only.
+
+    Args:
+        alpha: width of the confidence bounds, 1.5 in the source.
+
+    >>> Hanawal2().probabilities(Evidence(3), 1, Costs((0.0, 0.1, 0.2)))
+    array([0., 0., 1.])
+    """
+
+    alpha: float = 1.5
+    name: ClassVar[str] = "hanawal-2"
+
+    def __post_init__(self) -> None:
+        if finite_number("alpha", self.alpha, "a number above 0") <= 0:
+            raise fail("alpha", self.alpha, "a number above 0")
+
+    def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
+        passes = costs.thresholds >= upper_bounds(evidence, round, self.alpha)
+        count = costs.count
+        for i in range(count - 1):
+            if passes[i, i + 1 :].all():
+                return certain_depth(count, i)
+        return certain_depth(count, count - 1)
+
+    def record(self, evidence: Evidence, round: int, prefix: Sequence[Hashable]) -> None:
+        """Count the round; of the first one, only the pairs with the last stage."""
+        last = evidence.count - 1
+        if round > 1:
+            evidence.add(prefix)
+        elif len(prefix) == evidence.count:
+            for i in range(last):
+                pair: list[Hashable] = [None] * evidence.count
+                pair[i], pair[last] = prefix[i], prefix[last]
+                evidence.add(pair)

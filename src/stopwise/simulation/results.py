@@ -1,0 +1,169 @@
+"""What came of a simulation: regret with intervals, stage shares, a curve over rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stopwise.costs import FloatArray
+from stopwise.problem import IntArray
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Mean regret after so many rounds, with its 95 % interval."""
+
+    round: int
+    mean: float
+    ci_low: float
+    ci_high: float
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Regret at the horizon over all replications: mean, 95 % interval, quantiles."""
+
+    mean: float
+    ci_low: float
+    ci_high: float
+    q05: float
+    q50: float
+    q95: float
+    q99: float
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Number, mean and sum of squared deviations of many curves; merged without keeping them.
+
+    >>> one = Moments.of(np.array([[1.0], [3.0]]))
+    >>> both = one.merge(Moments.of(np.array([[5.0]])))
+    >>> both.number, both.mean, both.squares
+    (3, array([3.]), array([8.]))
+    """
+
+    number: int
+    mean: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def of(cls, curves: FloatArray) -> Moments:
+        """Moments over the first axis."""
+        mean = curves.mean(axis=0)
+        return cls(len(curves), mean, ((curves - mean) ** 2).sum(axis=0))
+
+    def merge(self, other: Moments) -> Moments:
+        """Chan's formula for two disjoint groups."""
+        number = self.number + other.number
+        step = other.mean - self.mean
+        return Moments(
+            number,
+            self.mean + step * (other.number / number),
+            self.squares + other.squares + step**2 * (self.number * other.number / number),
+        )
+
+    def half_width(self) -> FloatArray:
+        """Half the width of the 95 % interval of the mean (Student's t); nan for one curve."""
+        if self.number < 2:
+            return np.full_like(self.mean, np.nan)
+        from scipy.special import stdtrit
+
+        error = np.sqrt(self.squares / (self.number - 1) / self.number)
+        return np.asarray(stdtrit(self.number - 1, 0.975) * error)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of the replications, already reduced to what the result needs."""
+
+    moments: Moments
+    finals: FloatArray
+    stage_counts: IntArray
+
+    @classmethod
+    def of(cls, depth_counts: IntArray, gaps: FloatArray) -> Chunk:
+        """From the depth counts of replications x grid x stages.
+
+        Regret is the depth counts times the gaps, here and nowhere else.
+        """
+        curves = depth_counts @ gaps
+        return cls(Moments.of(curves), curves[:, -1].copy(), depth_counts[:, -1].copy())
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The result of `simulate`.
+
+    Attributes:
+        policy: the policy with its settings, as the command line takes it.
+        regret: at the horizon, over replications, in units of one mistake.
+        stage_share: share of all rounds that stopped at each stage.
+        curve: mean regret over the grid of rounds.
+        finals: the regret of every replication at the horizon.
+        stage_counts: for every replication, how often it stopped at each stage.
+        engine: which engine ran it.
+    """
+
+    policy: str
+    horizon: int
+    replications: int
+    seed: int
+    stream: str
+    engine: str
+    optimal_stage: int
+    weak_dominance: bool
+    regret: Regret
+    stage_share: tuple[float, ...]
+    curve: tuple[CurvePoint, ...]
+    finals: FloatArray
+    stage_counts: IntArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `stopwise simulate --json` prints; an interval of one replication is null."""
+        return {
+            "policy": self.policy,
+            "horizon": self.horizon,
+            "replications": self.replications,
+            "seed": self.seed,
+            "stream": self.stream,
+            "engine": self.engine,
+            "optimal_stage": self.optimal_stage,
+            "weak_dominance": self.weak_dominance,
+            "regret": _without_nan(vars(self.regret)),
+            "stage_share": list(self.stage_share),
+            "curve": [_without_nan(vars(point)) for point in self.curve],
+        }
+
+
+def summarise(
+    chunks: Iterable[Chunk], grid: IntArray
+) -> tuple[Regret, tuple[CurvePoint, ...], FloatArray, IntArray]:
+    """Put the chunks together, in their order, so that the result is the same to the last bit."""
+    moments: Moments | None = None
+    finals, stage_counts = [], []
+    for chunk in chunks:
+        moments = chunk.moments if moments is None else moments.merge(chunk.moments)
+        finals.append(chunk.finals)
+        stage_counts.append(chunk.stage_counts)
+    assert moments is not None
+    half = moments.half_width()
+    curve = tuple(
+        CurvePoint(int(round), float(mean), float(mean - width), float(mean + width))
+        for round, mean, width in zip(grid, moments.mean, half, strict=True)
+    )
+    all_finals = np.concatenate(finals)
+    q05, q50, q95, q99 = (float(q) for q in np.quantile(all_finals, [0.05, 0.5, 0.95, 0.99]))
+    last = curve[-1]
+    regret = Regret(last.mean, last.ci_low, last.ci_high, q05, q50, q95, q99)
+    return regret, curve, all_finals, np.concatenate(stage_counts)
+
+
+def _without_nan(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: None if isinstance(value, float) and math.isnan(value) else value
+        for key, value in values.items()
+    }

@@ -1,0 +1,1 @@
+"""KL, margins, the paper's bounds."""
