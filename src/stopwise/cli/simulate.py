@@ -25,7 +25,7 @@ def command(
     ] = "independent",
     grid: Annotated[str, typer.Option(help="Rounds of the curve: 'linear' or 'log'.")] = "linear",
     engine: Annotated[
-        str, typer.Option(help="'auto', or 'reference' for the literal loop.")
+        str, typer.Option(help="'auto', 'fast', or 'reference' for the literal loop.")
     ] = "auto",
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,6 +69,15 @@ class Policy(ABC):
         """The policy as a simulation runs it: the few that may know more take it from here."""
         del horizon, optimal_stage
         return self
+
+    def compiled_rule(self) -> Callable[..., None] | None:
+        """The rule once more for numba, if it has been written for it, so that simulations fly.
+
+        A function made by `numba.njit` of (seen, disagreed, thresholds, round, depths) that fills
+        `depths`; the counts and thresholds are tables of stages x stages. `check_policy` compares
+        it with the rule itself.
+        """
+        return None
 
     def parameters(self) -> Mapping[str, Any]:
         """The settings, as JSON would hold them.
