@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from stopwise.costs import FloatArray
@@ -27,6 +29,51 @@ def step_walk(passes: FloatArray, fails: FloatArray) -> FloatArray:
         arriving *= going_on(fails[i, i + 1 :])
     distribution[count - 1] = arriving
     return distribution
+
+
+def jump_walk(passes: FloatArray, fails: FloatArray) -> FloatArray:
+    """Go to the nearest deeper stage that the current one fails against; stop where there is none.
+
+    The pair that sends the walk on is the pair that is observed, so no belief is left without data.
+    P(i -> j) = fails_ij prod_{i<k<j} passes_ik, and P(stop at i) = prod_{k>i} passes_ik.
+
+    >>> passes = np.array([[0, 0.5, 0.8], [0, 0, 0.5], [0, 0, 0]])
+    >>> jump_walk(passes, 1 - passes)
+    array([0.4 , 0.25, 0.35])
+    """
+    count = len(passes)
+    distribution = np.zeros(count)
+    distribution[0] = 1.0  # the chance of coming to i, until it is turned into that of stopping
+    for i in range(count - 1):
+        passed = distribution[i]
+        for j in range(i + 1, count):
+            distribution[j] += passed * fails[i, j]
+            passed *= passes[i, j]
+        distribution[i] = passed
+    return distribution
+
+
+def elimination_walk(count: int, worth: Callable[[int, int], bool]) -> int:
+    """The jump walk with a memory, for rules that decide: where it stops.
+
+    Only the deeper stages that are worth going to from *every* stage visited so far stay in play;
+    the walk jumps to the nearest of them and stops when none is left. Under weak dominance and with
+    the true disagreements it ends at the optimal stage: from an earlier stage the optimal one is
+    always worth its price, so it stays in play and is never passed; from it no deeper one is.
+
+    Args:
+        worth: whether going from stage i to the deeper stage j pays.
+
+    >>> elimination_walk(4, lambda i, j: (i, j) in {(0, 2), (0, 3), (2, 3)})
+    3
+    >>> elimination_walk(4, lambda i, j: (i, j) in {(0, 1), (1, 3)})
+    1
+    """
+    stage = 0
+    in_play = list(range(1, count))
+    while in_play := [j for j in in_play if worth(stage, j)]:
+        stage = in_play.pop(0)
+    return stage
 
 
 def going_on(fails: FloatArray) -> float:

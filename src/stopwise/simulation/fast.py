@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable
@@ -14,10 +15,13 @@ import numpy as np
 from stopwise.policies.base import Policy
 from stopwise.policies.fixed import FixedStage
 from stopwise.policies.hanawal2 import Hanawal2
+from stopwise.policies.imed import Imed
 from stopwise.policies.oracle import Oracle
 from stopwise.policies.uss_ts import UssTs
+from stopwise.policies.uss_ts_jump import UssTsJump, UssTsTempered
 from stopwise.policies.uss_ts_literal import UssTsLiteral
 from stopwise.policies.uss_ucb import UssUcb
+from stopwise.policies.voi import UssVoi, UssVoiAnytime
 from stopwise.problem import IntArray, Problem
 from stopwise.simulation.streams import Stream
 
@@ -41,8 +45,17 @@ def shortcut(policy: Policy) -> Callable[[Any, Any, IntArray, Any, Any, IntArray
 
         a, b = policy.prior_disagreed, policy.prior_agreed  # type: ignore[attr-defined]
         return lambda tables, x, grid, states, rng, result: thompson.run_many(
-            tables, x, a, b, thompson.STEP_WALK, grid, states, rng, result
+            tables, x, a, b, thompson.STEP_WALK, 1, grid, states, rng, result
         )
+    if isinstance(policy, UssTsJump) and _is_jump(policy):
+        from stopwise.simulation.kernels import thompson
+
+        a, b, temper = policy.prior_disagreed, policy.prior_agreed, int(policy.temper)
+        return lambda tables, x, grid, states, rng, result: thompson.run_many(
+            tables, x, a, b, thompson.JUMP_WALK, temper, grid, states, rng, result
+        )
+    if kind is UssVoi or kind is UssVoiAnytime or kind is Imed:
+        return _eliminating(policy)
     if kind is UssTsLiteral:
         from stopwise.simulation.kernels import literal
 
@@ -67,6 +80,28 @@ def shortcut(policy: Policy) -> Callable[[Any, Any, IntArray, Any, Any, IntArray
     return None
 
 
+def _is_jump(policy: Policy) -> bool:
+    """Recurrences step by whole observations, so a fraction of one has no shortcut."""
+    return type(policy) in (UssTsJump, UssTsTempered) and float(policy.temper).is_integer()  # type: ignore[attr-defined]
+
+
+def _eliminating(policy: Policy) -> Kernel:
+    from stopwise.simulation.kernels import elimination
+
+    if isinstance(policy, Imed):
+        assert policy.horizon is not None, "simulate tells the horizon"
+        most = math.log(policy.horizon) - policy.margin
+        settings: tuple[Any, ...] = (elimination.IMED, most, 0.0, policy.horizon)
+    elif isinstance(policy, UssVoi):
+        settings = (elimination.VOI, policy.kappa, policy.rho0, policy.horizon)
+    else:
+        assert isinstance(policy, UssVoiAnytime)
+        settings = (elimination.VOI_ANYTIME, policy.kappa, policy.rho0, policy.head_start)
+    return lambda tables, x, grid, states, rng, result: elimination.run_many(
+        tables, x, *settings, grid, states, rng, result
+    )
+
+
 def _always(policy: Policy) -> Kernel:
     """A rule that has decided needs no rounds, only the grid."""
     stage = policy.stage  # type: ignore[attr-defined]
@@ -83,8 +118,10 @@ def has_shortcut(policy: Policy) -> bool:
     >>> has_shortcut(UssTs())
     True
     """
-    known = (FixedStage, Oracle, UssTs, UssTsLiteral, UssUcb, Hanawal2)
-    return type(policy) in known or policy.compiled_rule() is not None
+    known = (
+        FixedStage, Oracle, UssTs, UssTsLiteral, UssUcb, Hanawal2, UssVoi, UssVoiAnytime, Imed,
+    )  # fmt: skip
+    return type(policy) in known or _is_jump(policy) or policy.compiled_rule() is not None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ Together that bounds every depth's probability from below, and a round is one of
 - *unsure*: the rest. The counted pairs are evaluated and the depth is drawn in proportion to the
   true probability less its bound. Rare: blocks are cut so short that the bounds are tight.
 
+A tempered rule counts every observation `temper` times (a whole number): as many steps of the
+recurrences, and bounds over as many observations.
+
 This is thinning, and exact. With d = 0 nothing needs bounds: a stop at the first stage teaches
 nothing, and the number of such rounds in a row is geometric.
 """
@@ -154,7 +157,12 @@ def rows_met(tables: Tables, k: int, t: int, rounds: int) -> int:
 
 @njit(cache=True, nogil=True)
 def count_classes(
-    tables: Tables, pairs: Pairs, rng: np.random.Generator, depth: int, rounds: int
+    tables: Tables,
+    pairs: Pairs,
+    rng: np.random.Generator,
+    depth: int,
+    rounds: int,
+    temper: int = 1,
 ) -> None:
     """Count the outputs of so many independent rounds that all stopped at `depth`."""
     start, end = tables.prefix_start[depth], tables.prefix_start[depth + 1]
@@ -162,7 +170,8 @@ def count_classes(
     split(rng, rounds, tables.prefix_p[start:end], dealt)
     for k in range(end - start):
         if dealt[k]:
-            observe_many(pairs, tables.outputs, tables.prefix_class[start + k], depth, dealt[k])
+            stands_for = tables.prefix_class[start + k]
+            observe_many(pairs, tables.outputs, stands_for, depth, dealt[k] * temper)
 
 
 @njit(cache=True, nogil=True)
@@ -184,6 +193,7 @@ def _deal_rows(
     rounds: int,
     counts: NDArray[np.int64],
     share: NDArray[np.int64],
+    temper: int,
 ) -> None:
     """Shallow rounds of a round-robin stream.
 
@@ -196,7 +206,7 @@ def _deal_rows(
             for depth in range(len(shallow)):
                 counts[depth] += share[depth]
                 if depth and share[depth]:
-                    observe_many(pairs, tables.outputs, k, depth, share[depth])
+                    observe_many(pairs, tables.outputs, k, depth, share[depth] * temper)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -245,12 +255,13 @@ def _run_looks(
     counts: NDArray[np.int64],
     table: NDArray[np.int64],
     state: State,
+    temper: int,
 ) -> tuple[int, int]:
     """A block with depth limit 0: skip to the next look beyond the first stage, step, repeat."""
     outputs, rows = tables.outputs, tables.rows
     cumulative = tables.cumulative
     stages, horizon = len(pairs), grid[-1]
-    for _ in range(most_looks):
+    for _look in range(most_looks):
         going_on, passed = 0.0, 1.0
         for j in range(1, stages):
             going_on += passed * pairs[0, j, ABOVE]
@@ -266,7 +277,8 @@ def _run_looks(
             break
         depth = _walk_on(pairs, walk, going_on, state)
         k = next_class(rows, cumulative, t, state)
-        observe(pairs, outputs, k, depth, 0)
+        for _ in range(temper):
+            observe(pairs, outputs, k, depth, 0)
         counts[depth] += 1
         t += 1
         if grid[at] == t:
@@ -316,6 +328,7 @@ def _run_block(
     depths: NDArray[np.float64],
     state: State,
     rng: np.random.Generator,
+    temper: int,
 ) -> tuple[int, int]:
     """Run until `budget` rounds went beyond stage one, for which the bounds hold, or one is unsure.
 
@@ -354,7 +367,7 @@ def _run_block(
                 part = min(bulk, grid[at] - t)
                 before = counts[0]
                 if by_rows:
-                    _deal_rows(tables, pairs, rng, low[: limit + 1], t, part, counts, share)
+                    _deal_rows(tables, pairs, rng, low[: limit + 1], t, part, counts, share, temper)
                 else:
                     split(rng, part, low[: limit + 1], share)
                     if part - share[0] > budget:
@@ -386,7 +399,7 @@ def _run_block(
             unsure = True
             for k in range(1, limit + 1):
                 if uncounted[k] and not by_rows:
-                    count_classes(tables, pairs, rng, k, uncounted[k])
+                    count_classes(tables, pairs, rng, k, uncounted[k], temper)
                     uncounted[k] = 0
             refresh(pairs)
             depth_distribution(pairs, pairs, 0, walk, depths)
@@ -394,7 +407,8 @@ def _run_block(
                 depths[k] = max(depths[k] - low[k], 0.0)
             depth = _draw(depths, state)
         k = next_class(rows, cumulative, t, state)
-        observe(pairs, outputs, k, depth, limit)
+        for _ in range(temper):
+            observe(pairs, outputs, k, depth, limit)
         counts[depth] += 1
         budget -= 1
         t += 1
@@ -403,7 +417,7 @@ def _run_block(
             at += 1
     for k in range(1, limit + 1):
         if uncounted[k] and not by_rows:
-            count_classes(tables, pairs, rng, k, uncounted[k])
+            count_classes(tables, pairs, rng, k, uncounted[k], temper)
     return t, at
 
 
@@ -446,6 +460,7 @@ def run_one(
     prior_disagreed: float,
     prior_agreed: float,
     walk: int,
+    temper: int,
     grid: NDArray[np.int64],
     state: State,
     rng: np.random.Generator,
@@ -472,7 +487,7 @@ def run_one(
             beyond = 1.0 - depths[0]
             budget = tried[limit]
             for _ in range(3):
-                _bound_shallow(pairs, walk, limit, budget, bounds)
+                _bound_shallow(pairs, walk, limit, budget * temper, bounds)
                 depth_distribution(bounds, pairs, limit, walk, low)
                 unsure = 1.0
                 for k in range(stages):
@@ -491,12 +506,14 @@ def run_one(
             failed = 0
             t, at = _run_block(
                 tables, pairs, bounds, walk, limit, budget, grid,
-                t, at, counts, table, low, depths, state, rng,
+                t, at, counts, table, low, depths, state, rng, temper,
             )  # fmt: skip
         else:
             looks = _PATIENCE << min(failed, _MOST_PATIENCE)
             failed += 1
-            t, at = _run_looks(tables, pairs, walk, looks, grid, t, at, counts, table, state)
+            t, at = _run_looks(
+                tables, pairs, walk, looks, grid, t, at, counts, table, state, temper
+            )
 
 
 @njit(cache=True, nogil=True)
@@ -506,6 +523,7 @@ def run_many(
     prior_disagreed: float,
     prior_agreed: float,
     walk: int,
+    temper: int,
     grid: NDArray[np.int64],
     states: NDArray[np.uint64],
     rng: np.random.Generator,
@@ -513,4 +531,7 @@ def run_many(
 ) -> None:
     """Replications one after the other, each with its own stream of uniforms."""
     for k in range(len(states)):
-        run_one(tables, x, prior_disagreed, prior_agreed, walk, grid, states[k], rng, result[k])
+        run_one(
+            tables, x, prior_disagreed, prior_agreed, walk, temper,
+            grid, states[k], rng, result[k],
+        )  # fmt: skip

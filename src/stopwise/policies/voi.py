@@ -1,0 +1,179 @@
+"""USS-VOI: stop when looking deeper no longer pays. A rule of this project, found by experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stopwise.checks import StopwiseError, fail, finite_number, whole_number
+from stopwise.costs import Costs, FloatArray
+from stopwise.evidence import Evidence
+from stopwise.policies.base import Policy, certain_depth
+from stopwise.policies.imed import bernoulli_kl
+from stopwise.policies.walks import elimination_walk
+
+
+def value_of_looking(
+    seen: int, disagreed: int, threshold: float, excess: float
+) -> tuple[float, float, float]:
+    """What one pair has at stake: (gain, loss, looks), for a threshold within (0, 1).
+
+    With p ~ Beta(disagreed + 1, agreed + 1) and c the threshold:
+
+    - gain: E(p - c)+, what stopping for ever would lose in a round;
+    - loss: E(c - p)+ + excess E[p; p < c], what one more look costs where it is not needed;
+    - looks: about how many of them move the evidence by one unit.
+
+    >>> gain, loss, looks = value_of_looking(0, 0, 0.5, 0.0)   # p is uniform
+    >>> gain, loss, looks
+    (0.125, 0.125, 1.0)
+    """
+    from scipy.special import betainc, betaincc, betaln, xlog1py, xlogy
+    from numpy import exp
+
+    c = threshold
+    a, b = disagreed + 1.0, seen - disagreed + 1.0
+    mean = a / (a + b)
+    weight = float(exp(xlogy(a, c) + xlog1py(b, -c) - betaln(a, b)))  # c^a (1-c)^b / B(a, b)
+    # E[p; p > c] = mean P(Beta(a+1, b) > c), and that tail is P(Beta(a, b) > c) + weight/a.
+    gain = max(0.0, (mean - c) * float(betaincc(a, b, c)) + weight / (a + b))
+    lost = max(0.0, (c - mean) * float(betainc(a, b, c)) + weight / (a + b))
+    below = max(0.0, mean * (float(betainc(a, b, c)) - weight / a))
+    looks = seen + 1.0
+    if seen and disagreed < c * seen:
+        looks /= max(1.0, 2 * seen * bernoulli_kl(disagreed / seen, c))
+    return gain, lost + excess * below, looks
+
+
+@dataclass(frozen=True)
+class _Voi(Policy):
+    """What the two forms share: all but the number of rounds that a look can pay for."""
+
+    kappa: float = 1.0
+    rho0: float = 0.05
+
+    def __post_init__(self) -> None:
+        if finite_number("kappa", self.kappa, "a number above 0") <= 0:
+            raise fail("kappa", self.kappa, "a number above 0")
+        if finite_number("rho0", self.rho0, "a number, 0 or more") < 0:
+            raise fail("rho0", self.rho0, "a number, 0 or more")
+
+    def excess(self, evidence: Evidence) -> float:
+        """How much dearer than its margin an unneeded look is: rho.
+
+        Under strong dominance the outputs of a round switch at most once along the cascade, so the
+        share of rounds that switch again shows how far that fails.
+
+        >>> UssVoi().excess(Evidence(3))
+        0.05
+        """
+        return self.rho0 + 2 * evidence.switched_twice / (evidence.switched + 2)
+
+    def _worth(self, evidence: Evidence, rounds: int, costs: Costs) -> Callable[[int, int], bool]:
+        excess = self.excess(evidence)
+
+        def worth(i: int, j: int) -> bool:
+            threshold = float(costs.thresholds[i, j])
+            if threshold >= 1:
+                return False
+            seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
+            if threshold <= 0 or seen == 0:
+                return True
+            gain, loss, looks = value_of_looking(seen, disagreed, threshold, excess)
+            return gain >= loss or rounds * gain >= self.kappa * loss * looks
+
+        return worth
+
+    def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
+        worth = self._worth(evidence, self.rounds_to_repay(round), costs)
+        return certain_depth(costs.count, elimination_walk(costs.count, worth))
+
+    def rounds_to_repay(self, round: int) -> int:
+        """How many rounds a look in this round may pay for: m."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class UssVoi(_Voi):
+    """Go deeper while the rounds left can repay the looks; for a known number of rounds.
+
+    For one pair of stages the question is a one-armed bandit: stopping teaches nothing, and a look
+    deeper costs something now and may save something in each of the m rounds left. A deeper stage
+    is worth it while `m gain >= kappa loss looks` (see `value_of_looking`); the elimination walk
+    combines the pairs. Deterministic. No bound on its regret is proved.
+
+    Args:
+        kappa: how much a look must promise for its price; larger stops sooner.
+        rho0: what an unneeded look costs beyond its margin, before outputs have shown it.
+        horizon: rounds in all; a simulation fills it in. When it has passed, it is doubled.
+
+    >>> evidence = Evidence.from_counts([[0, 20], [0, 0]], [[0, 0], [0, 0]])
+    >>> UssVoi(horizon=10_000).probabilities(evidence, 21, Costs((0.0, 0.25)))
+    array([1., 0.])
+    >>> UssVoi(horizon=10_000).probabilities(evidence, 21, Costs((0.0, 0.1)))
+    array([0., 1.])
+    """
+
+    horizon: int | None = None
+    name: ClassVar[str] = "uss-voi"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.horizon is not None:
+            whole_number("horizon", self.horizon, least=1)
+
+    def told(self, *, horizon: int, optimal_stage: int) -> UssVoi:
+        """Take the horizon, unless one was set."""
+        del optimal_stage
+        return UssVoi(self.kappa, self.rho0, horizon) if self.horizon is None else self
+
+    def rounds_to_repay(self, round: int) -> int:
+        """The rounds left. A horizon that has passed was wrong: go on with twice as many.
+
+        >>> [UssVoi(horizon=100).rounds_to_repay(round) for round in (1, 100, 101, 201)]
+        [100, 1, 100, 200]
+        """
+        if self.horizon is None:
+            raise StopwiseError(
+                "uss-voi: needs the horizon, as in uss-voi:horizon=10000; where it is not known,"
+                " take uss-voi-anytime"
+            )
+        horizon = self.horizon
+        while horizon < round:
+            horizon *= 2
+        return horizon - round + 1
+
+
+@dataclass(frozen=True)
+class UssVoiAnytime(_Voi):
+    """Go deeper while as many rounds again can repay the looks; needs no horizon.
+
+    The rule of `UssVoi` with m = round + head_start: at any time it plans for as many rounds as
+    have passed. A stage given up is therefore looked at again, ever more rarely. No bound is
+    proved.
+
+    Args:
+        kappa: how much a look must promise for its price; larger stops sooner.
+        rho0: what an unneeded look costs beyond its margin, before outputs have shown it.
+        head_start: rounds to plan for at the start.
+
+    >>> evidence = Evidence.from_counts([[0, 20], [0, 0]], [[0, 0], [0, 0]])
+    >>> UssVoiAnytime().probabilities(evidence, 21, Costs((0.0, 0.25)))
+    array([1., 0.])
+    """
+
+    head_start: int = 999
+    name: ClassVar[str] = "uss-voi-anytime"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number("head_start", self.head_start, least=0)
+
+    def rounds_to_repay(self, round: int) -> int:
+        """As many rounds as have passed, and a head start.
+
+        >>> UssVoiAnytime().rounds_to_repay(1)
+        1000
+        """
+        return round + self.head_start

@@ -1,0 +1,377 @@
+"""Replications of the rules that decide by an elimination walk: USS-VOI, its anytime form, IMED.
+
+Given the evidence and the clock the decision is certain. A stop at the first stage teaches nothing,
+so it lasts until the clock alone changes it: never (known horizon), or at a round that can be
+solved for (anytime). A stop at a deeper stage adds evidence; but bounds show that for so many
+rounds, whatever the outputs, the walk ends where it ends now, and these many grow with the
+evidence. What is left are the rounds that matter.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from stopwise.simulation.kernels.beta import tails, upper_tail_bound
+from stopwise.simulation.kernels.pairs import (
+    ABOVE,
+    BELOW,
+    WEIGHT,
+    A,
+    B,
+    Pairs,
+    X,
+    new_pairs,
+    observe,
+    observe_many,
+    refresh,
+)
+from stopwise.simulation.kernels.random import State, split
+from stopwise.simulation.kernels.tables import Tables
+from stopwise.simulation.kernels.thompson import next_class, rows_met
+
+VOI = 0
+VOI_ANYTIME = 1
+IMED = 2
+
+NO, UNSURE, YES = 0, 1, 2
+
+# A bulk costs about as much as this many ordinary rounds.
+_BULK_COST = 16
+# Rounds between two attempts at a bulk, doubled (up to 2^_MOST_PATIENCE) while they fail.
+_PATIENCE = 16
+_MOST_PATIENCE = 4
+# Comparisons that hold by less than this are left to the ordinary round.
+_SLACK = 1e-9
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def divergence(p: float, q: float) -> float:
+    """Kullback-Leibler divergence of two coins, 0 < q < 1."""
+    result = 0.0
+    if p > 0.0:
+        result += p * math.log(p / q)
+    if p < 1.0:
+        result += (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def looks_needed(seen: float, disagreed: float, c: float) -> float:
+    """About how many looks move the evidence by one unit."""
+    looks = seen + 1.0
+    if disagreed < c * seen:
+        looks /= max(1.0, 2.0 * seen * divergence(disagreed / seen, c))
+    return looks
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def stakes(
+    a: float, b: float, c: float, below: float, above: float, weight: float
+) -> tuple[float, float, float]:
+    """E(p - c)+, E(c - p)+ and E[p; p < c] from the tails of Beta(a, b) at c."""
+    mean, step = a / (a + b), weight / (a + b)
+    return (
+        max(0.0, (mean - c) * above + step),
+        max(0.0, (c - mean) * below + step),
+        max(0.0, mean * (below - weight / a)),
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def worth(pairs: Pairs, i: int, j: int, rule: int, knob: float, m: float, rho: float) -> bool:
+    """Whether going from stage i to stage j pays; `knob` is kappa, or IMED's ln T - margin.
+
+    Rises with m and falls with rho, which the bounds below rely on.
+    """
+    c, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
+    seen, disagreed = a + b - 2.0, a - 1.0
+    if c >= 1.0:
+        return False
+    if c <= 0.0 or seen == 0.0:
+        return True
+    if rule == IMED:
+        if disagreed >= c * seen:
+            return True
+        return seen * divergence(disagreed / seen, c) + math.log(seen) <= knob
+    gain, lost, under = stakes(
+        a, b, c, pairs[i, j, BELOW], pairs[i, j, ABOVE], pairs[i, j, WEIGHT]
+    )
+    loss = lost + rho * under
+    return gain >= loss or m * gain >= knob * loss * looks_needed(seen, disagreed, c)
+
+
+@njit(cache=True, nogil=True)
+def walk(pairs: Pairs, rule: int, knob: float, m: float, rho: float) -> int:
+    """Where the elimination walk stops."""
+    stages = len(pairs)
+    in_play = np.ones(stages, dtype=np.bool_)
+    i = 0
+    while True:
+        to = 0
+        for j in range(i + 1, stages):
+            if in_play[j]:
+                in_play[j] = worth(pairs, i, j, rule, knob, m, rho)
+                if in_play[j] and to == 0:
+                    to = j
+        if to == 0:
+            return i
+        i = to
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _moving(
+    pairs: Pairs,
+    i: int,
+    j: int,
+    rounds: int,
+    rule: int,
+    knob: float,
+    least_m: float,
+    most_m: float,
+    most_rho: float,
+) -> int:
+    """What `worth` says in all of the next `rounds` looks at this pair, whatever they bring.
+
+    The extremes are all agreeing, Beta(a, b + n), and all disagreeing, Beta(a + n, b): the gain
+    rises and E(c - p)+ falls from the one to the other.
+    """
+    c, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
+    if c >= 1.0:
+        return NO
+    if c <= 0.0:
+        return YES
+    seen, disagreed = a + b - 2.0, a - 1.0
+    if seen == 0.0:
+        return UNSURE
+    lowest, highest = disagreed / (seen + rounds), (disagreed + rounds) / (seen + rounds)
+    if rule == IMED:
+        if lowest >= c * (1.0 + _SLACK):
+            return YES
+        if highest < c and seen * divergence(highest, c) + math.log(seen) > knob * (1.0 + _SLACK):
+            return NO
+        return UNSURE
+    if disagreed >= c * seen:
+        # gain - loss = mean - c - rho E[p; p < c], and the last is at most c P(p < c).
+        spare = a / (a + b + rounds) - c
+        if spare > most_rho * c * upper_tail_bound(b + rounds, a, 1.0 - c) + _SLACK:
+            return YES
+        if spare < -0.5 * c:
+            return UNSURE
+        below, above, weight = tails(a, b + rounds, c)
+        gain, lost, _ = stakes(a, b + rounds, c, below, above, weight)
+        loss = lost + most_rho * c * below
+        return YES if least_m * gain > knob * loss * (seen + rounds + 1.0) + _SLACK else UNSURE
+    if highest >= c:
+        return UNSURE
+    below, above, weight = tails(a + rounds, b, c)
+    gain, lost, _ = stakes(a + rounds, b, c, below, above, weight)
+    looks = min(seen + 1.0, 0.5 / divergence(lowest, c))
+    return NO if gain < lost and most_m * gain < knob * lost * looks * (1.0 - _SLACK) else UNSURE
+
+
+@njit(cache=True, nogil=True)
+def stays(
+    pairs: Pairs,
+    depth: int,
+    rounds: int,
+    rule: int,
+    knob: float,
+    least_m: float,
+    most_m: float,
+    least_rho: float,
+    most_rho: float,
+) -> bool:
+    """Whether the walk surely stops at `depth` in each of the next `rounds` rounds.
+
+    Pairs up to `depth` move; those beyond are frozen, but the clock and rho are not. The nearest
+    stage that may be in play must surely be, all the way.
+    """
+    stages = len(pairs)
+    in_play = np.full(stages, YES)
+    i = 0
+    while True:
+        to = 0
+        for j in range(i + 1, stages):
+            if in_play[j] == NO:
+                continue
+            if j <= depth:
+                answer = _moving(pairs, i, j, rounds, rule, knob, least_m, most_m, most_rho)
+            elif not worth(pairs, i, j, rule, knob, most_m, least_rho):
+                answer = NO
+            elif worth(pairs, i, j, rule, knob, least_m, most_rho):
+                answer = YES
+            else:
+                answer = UNSURE
+            in_play[j] = min(in_play[j], answer)
+            if in_play[j] != NO and to == 0:
+                if in_play[j] == UNSURE:
+                    return False
+                to = j
+        if to == 0:
+            return i == depth
+        i = to
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def first_change(pairs: Pairs, knob: float, m: float, rho: float, most: int) -> int:
+    """In how many rounds a stop at the first stage can end, while m grows by one in each.
+
+    At the earliest: one more round is as good as none where rounding could matter.
+    """
+    wait = most
+    for j in range(1, len(pairs)):
+        c, a, b = pairs[0, j, X], pairs[0, j, A], pairs[0, j, B]
+        if c >= 1.0:
+            continue
+        gain, lost, under = stakes(
+            a, b, c, pairs[0, j, BELOW], pairs[0, j, ABOVE], pairs[0, j, WEIGHT]
+        )
+        needed = knob * (lost + rho * under) * looks_needed(a + b - 2.0, a - 1.0, c)
+        if needed * (1.0 - _SLACK) < (m + wait) * gain:
+            wait = max(1, min(wait, int(needed * (1.0 - _SLACK) / gain - m)))
+    return wait
+
+
+@njit(cache=True, nogil=True, inline="always")
+def count_switches(
+    outputs: NDArray[np.int32], k: int, depth: int, times: int, switches: NDArray[np.float64]
+) -> None:
+    """Add to (rounds with a switch, rounds with two), counted where three stages answered."""
+    if depth < 2:
+        return
+    changes = 0
+    for j in range(1, depth + 1):
+        changes += outputs[k, j] != outputs[k, j - 1]
+    if changes >= 1:
+        switches[0] += times
+    if changes >= 2:
+        switches[1] += times
+
+
+@njit(cache=True, nogil=True)
+def _count_bulk(
+    tables: Tables,
+    pairs: Pairs,
+    rng: np.random.Generator,
+    depth: int,
+    t: int,
+    rounds: int,
+    switches: NDArray[np.float64],
+) -> None:
+    """Count the outputs of so many rounds after t that all stopped at `depth`."""
+    if len(tables.rows):
+        for k in range(len(tables.outputs)):
+            met = rows_met(tables, k, t, rounds)
+            if met:
+                observe_many(pairs, tables.outputs, k, depth, met)
+                count_switches(tables.outputs, k, depth, met, switches)
+        return
+    start, end = tables.prefix_start[depth], tables.prefix_start[depth + 1]
+    dealt = np.empty(end - start, dtype=np.int64)
+    split(rng, rounds, tables.prefix_p[start:end], dealt)
+    for at in range(end - start):
+        if dealt[at]:
+            k = tables.prefix_class[start + at]
+            observe_many(pairs, tables.outputs, k, depth, dealt[at])
+            count_switches(tables.outputs, k, depth, dealt[at], switches)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run_one(
+    tables: Tables,
+    x: NDArray[np.float64],
+    rule: int,
+    knob: float,
+    rho0: float,
+    told: int,
+    grid: NDArray[np.int64],
+    state: State,
+    rng: np.random.Generator,
+    table: NDArray[np.int64],
+) -> None:
+    """One replication; `table` receives the depth counts at every round of the grid.
+
+    `told` is the horizon that the rule was told, or the head start of the anytime form.
+    """
+    outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
+    stages, horizon = len(x), grid[-1]
+    pairs = new_pairs(x, 1.0, 1.0)
+    counts = np.zeros(stages, dtype=np.int64)
+    switches = np.zeros(2)
+    stale = stages if rule == IMED else 0
+    tried, failed, wait = 16, 0, _PATIENCE
+    t, at, end = 0, 0, told
+    while t < horizon:
+        if rule == VOI:
+            while end < t + 1:
+                end *= 2
+            m, until = end - t, min(end, horizon)
+        else:
+            m, until = t + 1 + told, horizon
+        rho = rho0 + 2.0 * switches[1] / (switches[0] + 2.0)
+        depth = walk(pairs, rule, knob, m, rho)
+        rounds = 1
+        if depth == 0:
+            rounds = until - t
+            if rule == VOI_ANYTIME:
+                rounds = first_change(pairs, knob, m, rho, until - t)
+        elif wait > 0:
+            wait -= 1
+        else:
+            cost = _BULK_COST + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
+            budget = min(tried, until - t)
+            while budget > cost:
+                later = m + budget if rule == VOI_ANYTIME else m - budget
+                fewer, more = switches[1], switches[1]
+                if depth >= 2:
+                    more += budget
+                if stays(
+                    pairs, depth, budget, rule, knob, min(m, later), max(m, later),
+                    rho0 + 2.0 * fewer / (switches[0] + 2.0 + (budget if depth >= 2 else 0)),
+                    rho0 + 2.0 * more / (switches[0] + 2.0 + more - fewer),
+                ):  # fmt: skip
+                    break
+                budget //= 4
+            if budget > cost:
+                rounds = budget
+                tried, failed = 2 * budget, 0
+            else:
+                tried = max(16, 2 * cost)
+                wait = _PATIENCE << min(failed, _MOST_PATIENCE)
+                failed += 1
+        if depth > 0 and rounds == 1:
+            k = next_class(rows, cumulative, t, state)
+            observe(pairs, outputs, k, depth, stale)
+            count_switches(outputs, k, depth, 1, switches)
+        elif depth > 0:
+            _count_bulk(tables, pairs, rng, depth, t, rounds, switches)
+            if rule != IMED:
+                refresh(pairs)
+        counts[depth] += rounds
+        t += rounds
+        while at < len(grid) and grid[at] <= t:
+            table[at] = counts
+            table[at, depth] -= t - grid[at]
+            at += 1
+
+
+@njit(cache=True, nogil=True)
+def run_many(
+    tables: Tables,
+    x: NDArray[np.float64],
+    rule: int,
+    knob: float,
+    rho0: float,
+    told: int,
+    grid: NDArray[np.int64],
+    states: NDArray[np.uint64],
+    rng: np.random.Generator,
+    result: NDArray[np.int64],
+) -> None:
+    """Replications one after the other, each with its own stream of uniforms."""
+    for k in range(len(states)):
+        run_one(tables, x, rule, knob, rho0, told, grid, states[k], rng, result[k])
