@@ -69,11 +69,12 @@ def elimination_walk(count: int, worth: Callable[[int, int], bool]) -> int:
     >>> elimination_walk(4, lambda i, j: (i, j) in {(0, 1), (1, 3)})
     1
     """
-    stage = 0
-    in_play = list(range(1, count))
-    while in_play := [j for j in in_play if worth(stage, j)]:
-        stage = in_play.pop(0)
-    return stage
+    visited = [0]
+    for j in range(1, count):
+        # The last one is the likeliest to refuse, so it is asked first.
+        if all(worth(i, j) for i in reversed(visited)):
+            visited.append(j)
+    return visited[-1]
 
 
 def going_on(fails: FloatArray) -> float:

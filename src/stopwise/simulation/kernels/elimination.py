@@ -19,15 +19,16 @@ from stopwise.simulation.kernels.beta import tails, upper_tail_bound
 from stopwise.simulation.kernels.pairs import (
     ABOVE,
     BELOW,
+    FLOOR,
+    STEPS,
     WEIGHT,
     A,
     B,
     Pairs,
     X,
+    anchor,
     new_pairs,
-    observe,
     observe_many,
-    refresh,
 )
 from stopwise.simulation.kernels.random import State, split
 from stopwise.simulation.kernels.tables import Tables
@@ -39,7 +40,14 @@ IMED = 2
 
 NO, UNSURE, YES = 0, 1, 2
 
-# A bulk costs about as much as this many ordinary rounds.
+Known = NDArray[np.float64]
+# For every pair, an answer of `worth` that is sure while the pair was seen at most UNTIL times, m is
+# at most MOST_M and rho at most MOST_RHO; and when to attempt the next one.
+ANSWER, UNTIL, MOST_M, MOST_RHO, TRY_AT = 0, 1, 2, 3, 4
+# Evaluating the tails anew costs about as much as carrying them on over this many looks.
+_WORTH_KEEPING = 100
+
+# A bulk costs about as much as this many ordinary rounds, for every stage that it goes beyond.
 _BULK_COST = 16
 # Rounds between two attempts at a bulk, doubled (up to 2^_MOST_PATIENCE) while they fail.
 _PATIENCE = 16
@@ -82,48 +90,7 @@ def stakes(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def worth(pairs: Pairs, i: int, j: int, rule: int, knob: float, m: float, rho: float) -> bool:
-    """Whether going from stage i to stage j pays; `knob` is kappa, or IMED's ln T - margin.
-
-    Rises with m and falls with rho, which the bounds below rely on.
-    """
-    c, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
-    seen, disagreed = a + b - 2.0, a - 1.0
-    if c >= 1.0:
-        return False
-    if c <= 0.0 or seen == 0.0:
-        return True
-    if rule == IMED:
-        if disagreed >= c * seen:
-            return True
-        return seen * divergence(disagreed / seen, c) + math.log(seen) <= knob
-    gain, lost, under = stakes(
-        a, b, c, pairs[i, j, BELOW], pairs[i, j, ABOVE], pairs[i, j, WEIGHT]
-    )
-    loss = lost + rho * under
-    return gain >= loss or m * gain >= knob * loss * looks_needed(seen, disagreed, c)
-
-
-@njit(cache=True, nogil=True)
-def walk(pairs: Pairs, rule: int, knob: float, m: float, rho: float) -> int:
-    """Where the elimination walk stops."""
-    stages = len(pairs)
-    in_play = np.ones(stages, dtype=np.bool_)
-    i = 0
-    while True:
-        to = 0
-        for j in range(i + 1, stages):
-            if in_play[j]:
-                in_play[j] = worth(pairs, i, j, rule, knob, m, rho)
-                if in_play[j] and to == 0:
-                    to = j
-        if to == 0:
-            return i
-        i = to
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _moving(
+def over_rounds(
     pairs: Pairs,
     i: int,
     j: int,
@@ -159,7 +126,7 @@ def _moving(
         spare = a / (a + b + rounds) - c
         if spare > most_rho * c * upper_tail_bound(b + rounds, a, 1.0 - c) + _SLACK:
             return YES
-        if spare < -0.5 * c:
+        if least_m == 0.0 or spare < -0.5 * c:
             return UNSURE
         below, above, weight = tails(a, b + rounds, c)
         gain, lost, _ = stakes(a, b + rounds, c, below, above, weight)
@@ -173,9 +140,125 @@ def _moving(
     return NO if gain < lost and most_m * gain < knob * lost * looks * (1.0 - _SLACK) else UNSURE
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def worth(
+    pairs: Pairs, known: Known, i: int, j: int, rule: int, knob: float, m: float, rho: float
+) -> bool:
+    """Whether going from stage i to stage j pays; `knob` is kappa, or IMED's ln T - margin.
+
+    Rises with m and falls with rho, which bounds rely on. An answer that is sure for many looks to
+    come is kept in `known`; until then the pair's tails need not be carried on.
+    """
+    c, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
+    seen, disagreed = a + b - 2.0, a - 1.0
+    if seen <= known[i, j, UNTIL] and m <= known[i, j, MOST_M] and rho <= known[i, j, MOST_RHO]:
+        return known[i, j, ANSWER] == YES
+    if c >= 1.0:
+        return False
+    if c <= 0.0 or seen == 0.0:
+        return True
+    if rule == IMED:
+        if disagreed >= c * seen:
+            answer = True
+        else:
+            answer = seen * divergence(disagreed / seen, c) + math.log(seen) <= knob
+        if seen >= known[i, j, TRY_AT]:
+            _keep(pairs, known, i, j, rule, knob, m, rho, answer)
+        return answer
+    if pairs[i, j, STEPS] == 0.0:
+        anchor(pairs, i, j)
+    gain, lost, under = stakes(a, b, c, pairs[i, j, BELOW], pairs[i, j, ABOVE], pairs[i, j, WEIGHT])
+    loss = lost + rho * under
+    answer = gain >= loss or m * gain >= knob * loss * looks_needed(seen, disagreed, c)
+    if seen >= known[i, j, TRY_AT]:
+        _keep(pairs, known, i, j, rule, knob, m, rho, answer)
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def _keep(
+    pairs: Pairs,
+    known: Known,
+    i: int,
+    j: int,
+    rule: int,
+    knob: float,
+    m: float,
+    rho: float,
+    answer: bool,
+) -> None:
+    """Try to make the answer sure for more looks, and for some time at changing m and rho.
+
+    Half as many looks as could bring the share of disagreements to the threshold.
+    """
+    c, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
+    seen = a + b - 2.0
+    most_m = 2.0 * m if rule == VOI_ANYTIME else (m if rule == VOI else np.inf)
+    slack = (a - 1.0) / c - seen if answer else (c * seen - (a - 1.0)) / (1.0 - c)
+    rounds = int(min(0.5 * slack, seen))
+    if rounds >= _WORTH_KEEPING:
+        sure = over_rounds(pairs, i, j, rounds, rule, knob, 0.0, most_m, 2.0 * rho)
+        if sure == (YES if answer else NO):
+            known[i, j, ANSWER] = sure
+            known[i, j, UNTIL] = seen + rounds
+            known[i, j, MOST_M] = np.inf if sure == YES else most_m
+            known[i, j, MOST_RHO] = 2.0 * rho if sure == YES else np.inf
+            pairs[i, j, STEPS] = 0.0
+            return
+    known[i, j, TRY_AT] = seen + 8.0 + int(seen / 8.0)
+
+
+@njit(cache=True, nogil=True)
+def walk(
+    pairs: Pairs,
+    known: Known,
+    rule: int,
+    knob: float,
+    m: float,
+    rho: float,
+    visited: NDArray[np.int64],
+) -> int:
+    """Where the elimination walk stops; `visited` is room to work in.
+
+    A stage is visited if it is worth going to from every stage visited before it, the last of which
+    is asked first because it is the likeliest to refuse.
+    """
+    visited[0] = 0
+    number = 1
+    for j in range(1, len(pairs)):
+        answer = True
+        for at in range(number - 1, -1, -1):
+            i = visited[at]
+            # The two frequent cases stand here because a call costs more than they do.
+            a, b, c = pairs[i, j, A], pairs[i, j, B], pairs[i, j, X]
+            seen = a + b - 2.0
+            if (
+                seen <= known[i, j, UNTIL]
+                and m <= known[i, j, MOST_M]
+                and rho <= known[i, j, MOST_RHO]
+            ):
+                answer = known[i, j, ANSWER] == YES
+            elif (
+                pairs[i, j, STEPS] > 0.0
+                and 0.0 < seen < known[i, j, TRY_AT]
+                and a - c * (a + b) > rho * c * pairs[i, j, BELOW] * (a + b) + _SLACK
+            ):
+                # gain - loss = mean - c - rho E[p; p < c], and the last is at most c P(p < c).
+                answer = True
+            else:
+                answer = worth(pairs, known, i, j, rule, knob, m, rho)
+            if not answer:
+                break
+        if answer:
+            visited[number] = j
+            number += 1
+    return visited[number - 1]
+
+
 @njit(cache=True, nogil=True)
 def stays(
     pairs: Pairs,
+    known: Known,
     depth: int,
     rounds: int,
     rule: int,
@@ -187,33 +270,40 @@ def stays(
 ) -> bool:
     """Whether the walk surely stops at `depth` in each of the next `rounds` rounds.
 
-    Pairs up to `depth` move; those beyond are frozen, but the clock and rho are not. The nearest
-    stage that may be in play must surely be, all the way.
+    Pairs up to `depth` move; those beyond are frozen, but the clock and rho are not. Every stage
+    must surely be visited or surely not.
     """
-    stages = len(pairs)
-    in_play = np.full(stages, YES)
-    i = 0
-    while True:
-        to = 0
-        for j in range(i + 1, stages):
-            if in_play[j] == NO:
-                continue
-            if j <= depth:
-                answer = _moving(pairs, i, j, rounds, rule, knob, least_m, most_m, most_rho)
-            elif not worth(pairs, i, j, rule, knob, most_m, least_rho):
+    visited = np.zeros(len(pairs), dtype=np.int64)
+    number = 1
+    for j in range(1, len(pairs)):
+        together = YES
+        for at in range(number - 1, -1, -1):
+            i = visited[at]
+            seen = pairs[i, j, A] + pairs[i, j, B] - 2.0
+            later = seen + rounds if j <= depth else seen
+            if (
+                later <= known[i, j, UNTIL]
+                and most_m <= known[i, j, MOST_M]
+                and most_rho <= known[i, j, MOST_RHO]
+            ):
+                answer = int(known[i, j, ANSWER])
+            elif j <= depth:
+                answer = over_rounds(pairs, i, j, rounds, rule, knob, least_m, most_m, most_rho)
+            elif not worth(pairs, known, i, j, rule, knob, most_m, least_rho):
                 answer = NO
-            elif worth(pairs, i, j, rule, knob, least_m, most_rho):
+            elif worth(pairs, known, i, j, rule, knob, least_m, most_rho):
                 answer = YES
             else:
                 answer = UNSURE
-            in_play[j] = min(in_play[j], answer)
-            if in_play[j] != NO and to == 0:
-                if in_play[j] == UNSURE:
-                    return False
-                to = j
-        if to == 0:
-            return i == depth
-        i = to
+            together = min(together, answer)
+            if together == NO:
+                break
+        if together == UNSURE:
+            return False
+        if together == YES:
+            visited[number] = j
+            number += 1
+    return visited[number - 1] == depth
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -227,6 +317,8 @@ def first_change(pairs: Pairs, knob: float, m: float, rho: float, most: int) -> 
         c, a, b = pairs[0, j, X], pairs[0, j, A], pairs[0, j, B]
         if c >= 1.0:
             continue
+        if pairs[0, j, STEPS] == 0.0:
+            anchor(pairs, 0, j)
         gain, lost, under = stakes(
             a, b, c, pairs[0, j, BELOW], pairs[0, j, ABOVE], pairs[0, j, WEIGHT]
         )
@@ -234,6 +326,41 @@ def first_change(pairs: Pairs, knob: float, m: float, rho: float, most: int) -> 
         if needed * (1.0 - _SLACK) < (m + wait) * gain:
             wait = max(1, min(wait, int(needed * (1.0 - _SLACK) / gain - m)))
     return wait
+
+
+@njit(cache=True, nogil=True)
+def no_answers(stages: int) -> Known:
+    """Nothing is sure yet."""
+    known = np.zeros((stages, stages, 5))
+    known[:, :, UNTIL] = -1.0
+    return known
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def observe(pairs: Pairs, outputs: NDArray[np.int32], k: int, depth: int) -> None:
+    """One round of class k that stopped at `depth`.
+
+    Tails that somebody asked for are stepped, until they have lost digits; the others are stale.
+    """
+    for j in range(1, depth + 1):
+        for i in range(j):
+            differ = outputs[k, i] != outputs[k, j]
+            a, b = pairs[i, j, A], pairs[i, j, B]
+            pairs[i, j, A] = a + (1.0 if differ else 0.0)
+            pairs[i, j, B] = b + (0.0 if differ else 1.0)
+            if pairs[i, j, STEPS] == 0.0:
+                continue
+            x = pairs[i, j, X]
+            step = pairs[i, j, WEIGHT] / (a if differ else b)
+            pairs[i, j, WEIGHT] = step * (a + b) * (x if differ else 1.0 - x)
+            step = -step if differ else step
+            below = max(pairs[i, j, BELOW] + step, 0.0)
+            above = max(pairs[i, j, ABOVE] - step, 0.0)
+            pairs[i, j, BELOW] = below
+            pairs[i, j, ABOVE] = above
+            pairs[i, j, STEPS] -= 1.0
+            if min(below, above) < pairs[i, j, FLOOR]:
+                pairs[i, j, STEPS] = 0.0
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -300,9 +427,11 @@ def run_one(
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
     stages, horizon = len(x), grid[-1]
     pairs = new_pairs(x, 1.0, 1.0)
+    pairs[:, :, STEPS] = 0.0
+    known = no_answers(stages)
+    visited = np.zeros(stages, dtype=np.int64)
     counts = np.zeros(stages, dtype=np.int64)
     switches = np.zeros(2)
-    stale = stages if rule == IMED else 0
     tried, failed, wait = 16, 0, _PATIENCE
     t, at, end = 0, 0, told
     while t < horizon:
@@ -313,7 +442,7 @@ def run_one(
         else:
             m, until = t + 1 + told, horizon
         rho = rho0 + 2.0 * switches[1] / (switches[0] + 2.0)
-        depth = walk(pairs, rule, knob, m, rho)
+        depth = walk(pairs, known, rule, knob, m, rho, visited)
         rounds = 1
         if depth == 0:
             rounds = until - t
@@ -322,7 +451,7 @@ def run_one(
         elif wait > 0:
             wait -= 1
         else:
-            cost = _BULK_COST + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
+            cost = _BULK_COST * depth + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
             budget = min(tried, until - t)
             while budget > cost:
                 later = m + budget if rule == VOI_ANYTIME else m - budget
@@ -330,7 +459,7 @@ def run_one(
                 if depth >= 2:
                     more += budget
                 if stays(
-                    pairs, depth, budget, rule, knob, min(m, later), max(m, later),
+                    pairs, known, depth, budget, rule, knob, min(m, later), max(m, later),
                     rho0 + 2.0 * fewer / (switches[0] + 2.0 + (budget if depth >= 2 else 0)),
                     rho0 + 2.0 * more / (switches[0] + 2.0 + more - fewer),
                 ):  # fmt: skip
@@ -345,12 +474,10 @@ def run_one(
                 failed += 1
         if depth > 0 and rounds == 1:
             k = next_class(rows, cumulative, t, state)
-            observe(pairs, outputs, k, depth, stale)
+            observe(pairs, outputs, k, depth)
             count_switches(outputs, k, depth, 1, switches)
         elif depth > 0:
             _count_bulk(tables, pairs, rng, depth, t, rounds, switches)
-            if rule != IMED:
-                refresh(pairs)
         counts[depth] += rounds
         t += rounds
         while at < len(grid) and grid[at] <= t:

@@ -1,0 +1,171 @@
+"""Instances to compare policies on: the paper's learnable ones, and two seeded families.
+
+Every instance of a family depends on the seed, the family and its number alone. Even numbers are
+the half on which parameters may be chosen, odd ones the half that is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from stopwise.checks import fail, whole_number
+from stopwise.costs import Costs, FloatArray
+from stopwise.problem import Problem
+
+STAGES = (2, 3, 5, 8, 16)
+SMALLEST_MARGIN, LARGEST_MARGIN = 0.003, 0.15
+
+# Error rates as printed; disagreement rates p12, p13, p23 fitted to the published curves of USS-TS
+# (a fit to the figure, not a measurement); cumulative costs of the instances under weak dominance.
+_PAPER = {
+    "bsc": (
+        (0.3937, 0.2899, 0.1358),
+        (0.225, 0.38, 0.385),
+        ((0.05, 0.285, 0.45), (0.05, 0.1, 0.53), (0.05, 0.3, 0.45), (0.05, 0.25, 0.29)),
+    ),
+    "pima": (
+        (0.3098, 0.233, 0.2278),
+        (0.205, 0.205, 0.0155),
+        ((0.05, 0.28, 0.45), (0.2, 0.25, 0.269), (0.05, 0.309, 0.45), (0.2, 0.25, 0.255)),
+    ),
+    "heart": (
+        (0.2929, 0.2025, 0.1483),
+        (0.266, 0.26, 0.125),
+        ((0.02, 0.32, 0.45), (0.2, 0.25, 0.395), (0.02, 0.34, 0.45), (0.2, 0.25, 0.3)),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A problem with a name, and whether parameters may be chosen on it."""
+
+    name: str
+    family: str
+    problem: Problem
+    for_choosing: bool
+
+
+def paper_instances() -> list[Instance]:
+    """The paper's 12 learnable instances, calibrated; none is for choosing parameters.
+
+    >>> [instance.problem.optimal_stage for instance in paper_instances()][:4]
+    [0, 1, 0, 2]
+    """
+    instances = []
+    for name, (errors, (p12, p13, p23), costs) in _PAPER.items():
+        rates = [[0.0, p12, p13], [p12, 0.0, p23], [p13, p23, 0.0]]
+        for number, cumulative in enumerate(costs, start=1):
+            problem = Problem.from_rates(errors, rates, Costs(cumulative))
+            instances.append(Instance(f"{name} {number}", "paper", problem, for_choosing=False))
+    return instances
+
+
+def strong_dominance(rng: np.random.Generator, count: int, best: int) -> Problem | None:
+    """A stage that is right implies that all deeper ones are; None where the draw does not serve.
+
+    The steps in error rate are random; each stage before the optimal one costs less than the
+    mistakes it saves, and each one after it more, mostly.
+    """
+    first, last = rng.uniform(0.15, 0.5), rng.uniform(0.01, 0.1)
+    saved = (first - last) * rng.dirichlet(np.full(count - 1, 1.5))
+    log_ratio = np.abs(rng.normal(0.0, 0.8, count - 1)) * np.where(
+        np.arange(count - 1) < best, -1, 1
+    )
+    astray = rng.random(count - 1) < 0.15
+    price = saved * np.exp(np.where(astray, -log_ratio, log_ratio))
+    errors = first - np.concatenate([[0.0], np.cumsum(saved)])
+    # Pattern k: the first k stages are wrong.
+    outputs = (np.arange(count)[None, :] < np.arange(count + 1)[:, None]).astype(np.int64)
+    p = -np.diff(np.concatenate([[1.0], errors, [0.0]]))
+    costs = Costs(tuple((0.02 + np.concatenate([[0.0], np.cumsum(price)])).tolist()))
+    return _accepted(_problem(outputs, p, costs), best)
+
+
+def weak_dominance(rng: np.random.Generator, count: int, best: int) -> Problem | None:
+    """Weak dominance without the strong: deeper stages are better on average and err elsewhere.
+
+    An item has a difficulty and every stage its own luck with it; a random sample of items is the
+    joint distribution. Costs are laid so that the optimal stage has drawn margins.
+    """
+    items = int(rng.integers(40, 161))
+    skill = np.sort(rng.uniform(0.0, 1.5, count)) + rng.normal(0, 0.1, count)
+    hardness = rng.normal(0.0, 1.0, items)
+    luck = rng.normal(0.0, 1.0, (items, count)) * rng.uniform(0.2, 0.8)
+    wrong = hardness[:, None] + luck > skill[None, :] + rng.uniform(-0.3, 0.6)
+    p = rng.dirichlet(np.full(items, 3.0))
+    errors = p @ wrong
+    disagreements = np.array([p @ (wrong[:, best] != wrong[:, j]) for j in range(count)])
+    margins = np.exp(rng.uniform(np.log(0.005), np.log(LARGEST_MARGIN), count))
+    cumulative = np.zeros(count)
+    allowed = np.inf
+    for j in range(best):
+        allowed = min(allowed, (errors[j] - errors[best]) * rng.uniform(0.3, 0.95))
+        cumulative[j] = -allowed
+    for j in range(best + 1, count):
+        cumulative[j] = max(cumulative[j - 1], disagreements[j] + margins[j])
+    cumulative += 0.02 - cumulative[0]
+    if (np.diff(cumulative) < 0).any():
+        return None
+    problem = _accepted(
+        _problem(wrong.astype(np.int64), p, Costs(tuple(cumulative.tolist()))), best
+    )
+    return None if problem is None or problem.strong_dominance else problem
+
+
+FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Problem | None]] = {
+    "strong": strong_dominance,
+    "weak": weak_dominance,
+}
+
+
+def _problem(outputs: np.ndarray, p: FloatArray, costs: Costs) -> Problem:
+    """Equal patterns are merged; the truth is always 0, and 1 is wrong."""
+    patterns, which = np.unique(outputs, axis=0, return_inverse=True)
+    return Problem(
+        costs,
+        truth=np.zeros(len(patterns), dtype=np.int64),
+        outputs=patterns.astype(np.int64),
+        p=np.bincount(which.ravel(), weights=p),
+        labels=(0, 1),
+    )
+
+
+def _accepted(problem: Problem, best: int) -> Problem | None:
+    """Keep what can be learned, and is not trivial: the smallest margin is neither tiny nor wide."""
+    if problem.optimal_stage != best or not problem.weak_dominance:
+        return None
+    margins = np.delete(problem.margins, best)
+    if not SMALLEST_MARGIN <= margins.min() <= LARGEST_MARGIN:
+        return None
+    if np.delete(problem.gaps, best).min() < SMALLEST_MARGIN:
+        return None
+    return problem
+
+
+def make_family(family: str, number: int, seed: int) -> list[Instance]:
+    """The first `number` instances of a family: 2, 3, 5, 8 and 16 stages in turn.
+
+    >>> [i.problem.count for i in make_family("strong", 5, seed=1)]
+    [2, 3, 5, 8, 16]
+    """
+    if family not in FAMILIES:
+        raise fail("family", family, "one of " + ", ".join(FAMILIES))
+    whole_number("number", number, least=1)
+    return [_instance(family, index, seed) for index in range(number)]
+
+
+def _instance(family: str, index: int, seed: int) -> Instance:
+    key = (list(FAMILIES).index(family), index)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    count = STAGES[index % len(STAGES)]
+    # The optimal stage goes round the cascade as the numbers do, the same in both halves.
+    best = (index // (2 * len(STAGES))) % count
+    while True:
+        problem = FAMILIES[family](rng, count, best)
+        if problem is not None:
+            name = f"{family}-{index:03d} (K={count}, stage {best})"
+            return Instance(name, family, problem, (index // len(STAGES)) % 2 == 0)
