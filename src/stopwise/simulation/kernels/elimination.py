@@ -42,8 +42,9 @@ NO, UNSURE, YES = 0, 1, 2
 
 Known = NDArray[np.float64]
 # For every pair, an answer of `worth` that is sure while the pair was seen at most UNTIL times, m is
-# at most MOST_M and rho at most MOST_RHO; and when to attempt the next one.
-ANSWER, UNTIL, MOST_M, MOST_RHO, TRY_AT = 0, 1, 2, 3, 4
+# at most MOST_M, rho at most MOST_RHO and what is at stake at most MOST_STAKE; and when to attempt
+# the next one.
+ANSWER, UNTIL, MOST_M, MOST_RHO, MOST_STAKE, TRY_AT = 0, 1, 2, 3, 4, 5
 # Evaluating the tails anew costs about as much as carrying them on over this many looks.
 _WORTH_KEEPING = 100
 
@@ -100,6 +101,7 @@ def over_rounds(
     least_m: float,
     most_m: float,
     most_rho: float,
+    most_stake: float,
 ) -> int:
     """What `worth` says in all of the next `rounds` looks at this pair, whatever they bring.
 
@@ -136,22 +138,36 @@ def over_rounds(
         return UNSURE
     below, above, weight = tails(a + rounds, b, c)
     gain, lost, _ = stakes(a + rounds, b, c, below, above, weight)
+    gain = max(gain, above * most_stake)
     looks = min(seen + 1.0, 0.5 / divergence(lowest, c))
     return NO if gain < lost and most_m * gain < knob * lost * looks * (1.0 - _SLACK) else UNSURE
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def worth(
-    pairs: Pairs, known: Known, i: int, j: int, rule: int, knob: float, m: float, rho: float
+    pairs: Pairs,
+    known: Known,
+    i: int,
+    j: int,
+    rule: int,
+    knob: float,
+    m: float,
+    rho: float,
+    stake: float,
 ) -> bool:
     """Whether going from stage i to stage j pays; `knob` is kappa, or IMED's ln T - margin.
 
-    Rises with m and falls with rho, which bounds rely on. An answer that is sure for many looks to
+    Rises with m and `stake` and falls with rho, which bounds rely on. An answer that is sure for many looks to
     come is kept in `known`; until then the pair's tails need not be carried on.
     """
     c, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
     seen, disagreed = a + b - 2.0, a - 1.0
-    if seen <= known[i, j, UNTIL] and m <= known[i, j, MOST_M] and rho <= known[i, j, MOST_RHO]:
+    if (
+        seen <= known[i, j, UNTIL]
+        and m <= known[i, j, MOST_M]
+        and rho <= known[i, j, MOST_RHO]
+        and stake <= known[i, j, MOST_STAKE]
+    ):
         return known[i, j, ANSWER] == YES
     if c >= 1.0:
         return False
@@ -163,15 +179,16 @@ def worth(
         else:
             answer = seen * divergence(disagreed / seen, c) + math.log(seen) <= knob
         if seen >= known[i, j, TRY_AT]:
-            _keep(pairs, known, i, j, rule, knob, m, rho, answer)
+            _keep(pairs, known, i, j, rule, knob, m, rho, stake, answer)
         return answer
     if pairs[i, j, STEPS] == 0.0:
         anchor(pairs, i, j)
     gain, lost, under = stakes(a, b, c, pairs[i, j, BELOW], pairs[i, j, ABOVE], pairs[i, j, WEIGHT])
     loss = lost + rho * under
+    gain = max(gain, pairs[i, j, ABOVE] * stake)
     answer = gain >= loss or m * gain >= knob * loss * looks_needed(seen, disagreed, c)
     if seen >= known[i, j, TRY_AT]:
-        _keep(pairs, known, i, j, rule, knob, m, rho, answer)
+        _keep(pairs, known, i, j, rule, knob, m, rho, stake, answer)
     return answer
 
 
@@ -185,6 +202,7 @@ def _keep(
     knob: float,
     m: float,
     rho: float,
+    stake: float,
     answer: bool,
 ) -> None:
     """Try to make the answer sure for more looks, and for some time at changing m and rho.
@@ -197,12 +215,13 @@ def _keep(
     slack = (a - 1.0) / c - seen if answer else (c * seen - (a - 1.0)) / (1.0 - c)
     rounds = int(min(0.5 * slack, seen))
     if rounds >= _WORTH_KEEPING:
-        sure = over_rounds(pairs, i, j, rounds, rule, knob, 0.0, most_m, 2.0 * rho)
+        sure = over_rounds(pairs, i, j, rounds, rule, knob, 0.0, most_m, 2.0 * rho, 1.25 * stake)
         if sure == (YES if answer else NO):
             known[i, j, ANSWER] = sure
             known[i, j, UNTIL] = seen + rounds
             known[i, j, MOST_M] = np.inf if sure == YES else most_m
             known[i, j, MOST_RHO] = 2.0 * rho if sure == YES else np.inf
+            known[i, j, MOST_STAKE] = np.inf if sure == YES else 1.25 * stake
             pairs[i, j, STEPS] = 0.0
             return
     known[i, j, TRY_AT] = seen + 8.0 + int(seen / 8.0)
@@ -227,6 +246,7 @@ def walk(
     number = 1
     for j in range(1, len(pairs)):
         answer = True
+        stake = 0.0
         for at in range(number - 1, -1, -1):
             i = visited[at]
             # The two frequent cases stand here because a call costs more than they do.
@@ -236,6 +256,7 @@ def walk(
                 seen <= known[i, j, UNTIL]
                 and m <= known[i, j, MOST_M]
                 and rho <= known[i, j, MOST_RHO]
+                and stake <= known[i, j, MOST_STAKE]
             ):
                 answer = known[i, j, ANSWER] == YES
             elif (
@@ -246,9 +267,11 @@ def walk(
                 # gain - loss = mean - c - rho E[p; p < c], and the last is at most c P(p < c).
                 answer = True
             else:
-                answer = worth(pairs, known, i, j, rule, knob, m, rho)
+                answer = worth(pairs, known, i, j, rule, knob, m, rho, stake)
             if not answer:
                 break
+            if at == number - 1:
+                stake = max(a / (a + b) - c, 0.0)
         if answer:
             visited[number] = j
             number += 1
@@ -277,6 +300,7 @@ def stays(
     number = 1
     for j in range(1, len(pairs)):
         together = YES
+        stake = 0.0
         for at in range(number - 1, -1, -1):
             i = visited[at]
             seen = pairs[i, j, A] + pairs[i, j, B] - 2.0
@@ -285,19 +309,26 @@ def stays(
                 later <= known[i, j, UNTIL]
                 and most_m <= known[i, j, MOST_M]
                 and most_rho <= known[i, j, MOST_RHO]
+                and stake <= known[i, j, MOST_STAKE]
             ):
                 answer = int(known[i, j, ANSWER])
             elif j <= depth:
-                answer = over_rounds(pairs, i, j, rounds, rule, knob, least_m, most_m, most_rho)
-            elif not worth(pairs, known, i, j, rule, knob, most_m, least_rho):
+                answer = over_rounds(
+                    pairs, i, j, rounds, rule, knob, least_m, most_m, most_rho, stake
+                )
+            elif not worth(pairs, known, i, j, rule, knob, most_m, least_rho, stake):
                 answer = NO
-            elif worth(pairs, known, i, j, rule, knob, least_m, most_rho):
+            elif worth(pairs, known, i, j, rule, knob, least_m, most_rho, 0.0):
                 answer = YES
             else:
                 answer = UNSURE
             together = min(together, answer)
             if together == NO:
                 break
+            if at == number - 1:
+                more = rounds if j <= depth else 0
+                a, b = pairs[i, j, A] + more, pairs[i, j, B]
+                stake = max(a / (a + b) - pairs[i, j, X], 0.0)
         if together == UNSURE:
             return False
         if together == YES:
@@ -331,7 +362,7 @@ def first_change(pairs: Pairs, knob: float, m: float, rho: float, most: int) -> 
 @njit(cache=True, nogil=True)
 def no_answers(stages: int) -> Known:
     """Nothing is sure yet."""
-    known = np.zeros((stages, stages, 5))
+    known = np.zeros((stages, stages, 6))
     known[:, :, UNTIL] = -1.0
     return known
 
