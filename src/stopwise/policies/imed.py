@@ -66,7 +66,7 @@ class Imed(Policy):
             raise StopwiseError("imed: needs the horizon, as in imed:horizon=10000")
         most = math.log(self.horizon) - self.margin
 
-        def worth(i: int, j: int) -> bool:
+        def worth(i: int, j: int, last: int) -> bool:
             x = float(costs.thresholds[i, j])
             seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
             if x >= 1:

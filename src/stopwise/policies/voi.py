@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from stopwise.checks import StopwiseError, fail, finite_number, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
@@ -15,13 +17,14 @@ from stopwise.policies.walks import elimination_walk
 
 
 def value_of_looking(
-    seen: int, disagreed: int, threshold: float, excess: float
+    seen: int, disagreed: int, threshold: float, excess: float, stake: float = 0.0
 ) -> tuple[float, float, float]:
     """What one pair has at stake: (gain, loss, looks), for a threshold within (0, 1).
 
     With p ~ Beta(disagreed + 1, agreed + 1) and c the threshold:
 
-    - gain: E(p - c)+, what stopping for ever would lose in a round;
+    - gain: E(p - c)+, what stopping for ever would lose in a round; or `stake P(p > c)` if that is
+      more, where giving up this pair would leave the walk at a stage that is worse by `stake`;
     - loss: E(c - p)+ + excess E[p; p < c], what one more look costs where it is not needed;
     - looks: about how many of them move the evidence by one unit.
 
@@ -30,14 +33,14 @@ def value_of_looking(
     (0.125, 0.125, 1.0)
     """
     from scipy.special import betainc, betaincc, betaln, xlog1py, xlogy
-    from numpy import exp
 
     c = threshold
     a, b = disagreed + 1.0, seen - disagreed + 1.0
     mean = a / (a + b)
-    weight = float(exp(xlogy(a, c) + xlog1py(b, -c) - betaln(a, b)))  # c^a (1-c)^b / B(a, b)
+    weight = float(np.exp(xlogy(a, c) + xlog1py(b, -c) - betaln(a, b)))  # c^a (1-c)^b / B(a, b)
     # E[p; p > c] = mean P(Beta(a+1, b) > c), and that tail is P(Beta(a, b) > c) + weight/a.
-    gain = max(0.0, (mean - c) * float(betaincc(a, b, c)) + weight / (a + b))
+    above = float(betaincc(a, b, c))
+    gain = max(0.0, (mean - c) * above + weight / (a + b), stake * above)
     lost = max(0.0, (c - mean) * float(betainc(a, b, c)) + weight / (a + b))
     below = max(0.0, mean * (float(betainc(a, b, c)) - weight / a))
     looks = seen + 1.0
@@ -50,7 +53,7 @@ def value_of_looking(
 class _Voi(Policy):
     """What the two forms share: all but the number of rounds that a look can pay for."""
 
-    kappa: float = 1.0
+    kappa: float = 0.5
     rho0: float = 0.05
 
     def __post_init__(self) -> None:
@@ -70,17 +73,24 @@ class _Voi(Policy):
         """
         return self.rho0 + 2 * evidence.switched_twice / (evidence.switched + 2)
 
-    def _worth(self, evidence: Evidence, rounds: int, costs: Costs) -> Callable[[int, int], bool]:
+    def _worth(
+        self, evidence: Evidence, rounds: int, costs: Costs
+    ) -> Callable[[int, int, int], bool]:
         excess = self.excess(evidence)
 
-        def worth(i: int, j: int) -> bool:
+        def expected_margin(i: int, j: int) -> float:
+            seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
+            return (disagreed + 1) / (seen + 2) - float(costs.thresholds[i, j])
+
+        def worth(i: int, j: int, last: int) -> bool:
             threshold = float(costs.thresholds[i, j])
             if threshold >= 1:
                 return False
             seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
             if threshold <= 0 or seen == 0:
                 return True
-            gain, loss, looks = value_of_looking(seen, disagreed, threshold, excess)
+            stake = 0.0 if i == last else max(0.0, expected_margin(last, j))
+            gain, loss, looks = value_of_looking(seen, disagreed, threshold, excess, stake)
             return gain >= loss or rounds * gain >= self.kappa * loss * looks
 
         return worth
@@ -101,17 +111,19 @@ class UssVoi(_Voi):
     For one pair of stages the question is a one-armed bandit: stopping teaches nothing, and a look
     deeper costs something now and may save something in each of the m rounds left. A deeper stage
     is worth it while `m gain >= kappa loss looks` (see `value_of_looking`); the elimination walk
-    combines the pairs. Deterministic. No bound on its regret is proved.
+    combines the pairs. A stage that an earlier one refuses, but where the walk now is does not, has
+    more at stake than the refusing pair shows: the walk would stay here. Deterministic. No bound on its regret is proved.
 
     Args:
-        kappa: how much a look must promise for its price; larger stops sooner.
+        kappa: how much a look must promise for its price; larger stops sooner. 1 is bolder: as good
+            on average, with worse tails.
         rho0: what an unneeded look costs beyond its margin, before outputs have shown it.
         horizon: rounds in all; a simulation fills it in. When it has passed, it is doubled.
 
-    >>> evidence = Evidence.from_counts([[0, 20], [0, 0]], [[0, 0], [0, 0]])
-    >>> UssVoi(horizon=10_000).probabilities(evidence, 21, Costs((0.0, 0.25)))
+    >>> evidence = Evidence.from_counts([[0, 50], [0, 0]], [[0, 0], [0, 0]])
+    >>> UssVoi(horizon=10_000).probabilities(evidence, 51, Costs((0.0, 0.25)))
     array([1., 0.])
-    >>> UssVoi(horizon=10_000).probabilities(evidence, 21, Costs((0.0, 0.1)))
+    >>> UssVoi(horizon=10_000).probabilities(evidence, 51, Costs((0.0, 0.1)))
     array([0., 1.])
     """
 
@@ -154,16 +166,17 @@ class UssVoiAnytime(_Voi):
     proved.
 
     Args:
-        kappa: how much a look must promise for its price; larger stops sooner.
+        kappa: how much a look must promise for its price; larger stops sooner. 1 is bolder: as good
+            on average, with worse tails.
         rho0: what an unneeded look costs beyond its margin, before outputs have shown it.
         head_start: rounds to plan for at the start.
 
-    >>> evidence = Evidence.from_counts([[0, 20], [0, 0]], [[0, 0], [0, 0]])
-    >>> UssVoiAnytime().probabilities(evidence, 21, Costs((0.0, 0.25)))
+    >>> evidence = Evidence.from_counts([[0, 50], [0, 0]], [[0, 0], [0, 0]])
+    >>> UssVoiAnytime().probabilities(evidence, 51, Costs((0.0, 0.25)))
     array([1., 0.])
     """
 
-    head_start: int = 999
+    head_start: int = 3000
     name: ClassVar[str] = "uss-voi-anytime"
 
     def __post_init__(self) -> None:
@@ -174,6 +187,6 @@ class UssVoiAnytime(_Voi):
         """As many rounds as have passed, and a head start.
 
         >>> UssVoiAnytime().rounds_to_repay(1)
-        1000
+        3001
         """
         return round + self.head_start

@@ -53,7 +53,7 @@ def jump_walk(passes: FloatArray, fails: FloatArray) -> FloatArray:
     return distribution
 
 
-def elimination_walk(count: int, worth: Callable[[int, int], bool]) -> int:
+def elimination_walk(count: int, worth: Callable[[int, int, int], bool]) -> int:
     """The jump walk with a memory, for rules that decide: where it stops.
 
     Only the deeper stages that are worth going to from *every* stage visited so far stay in play;
@@ -62,17 +62,18 @@ def elimination_walk(count: int, worth: Callable[[int, int], bool]) -> int:
     always worth its price, so it stays in play and is never passed; from it no deeper one is.
 
     Args:
-        worth: whether going from stage i to the deeper stage j pays.
+        worth: `worth(i, j, last)`: whether going from stage i to the deeper stage j pays; `last` is
+            the deepest stage visited, where the walk would stay if it did not go on.
 
-    >>> elimination_walk(4, lambda i, j: (i, j) in {(0, 2), (0, 3), (2, 3)})
+    >>> elimination_walk(4, lambda i, j, last: (i, j) in {(0, 2), (0, 3), (2, 3)})
     3
-    >>> elimination_walk(4, lambda i, j: (i, j) in {(0, 1), (1, 3)})
+    >>> elimination_walk(4, lambda i, j, last: (i, j) in {(0, 1), (1, 3)})
     1
     """
     visited = [0]
     for j in range(1, count):
         # The last one is the likeliest to refuse, so it is asked first.
-        if all(worth(i, j) for i in reversed(visited)):
+        if all(worth(i, j, visited[-1]) for i in reversed(visited)):
             visited.append(j)
     return visited[-1]
 
