@@ -18,6 +18,7 @@ COMMANDS = {
     "simulate": "stopwise.cli.simulate",
     "problem": "stopwise.cli.problem",
     "policies": "stopwise.cli.policies",
+    "bench-policies": "stopwise.cli.bench_policies",
 }
 
 

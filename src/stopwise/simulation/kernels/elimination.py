@@ -472,7 +472,7 @@ def run_one(
             m, until = end - t, min(end, horizon)
         else:
             m, until = t + 1 + told, horizon
-        rho = rho0 + 2.0 * switches[1] / (switches[0] + 2.0)
+        rho = rho0 + switches[1] / (switches[0] + 2.0)
         depth = walk(pairs, known, rule, knob, m, rho, visited)
         rounds = 1
         if depth == 0:
@@ -491,8 +491,8 @@ def run_one(
                     more += budget
                 if stays(
                     pairs, known, depth, budget, rule, knob, min(m, later), max(m, later),
-                    rho0 + 2.0 * fewer / (switches[0] + 2.0 + (budget if depth >= 2 else 0)),
-                    rho0 + 2.0 * more / (switches[0] + 2.0 + more - fewer),
+                    rho0 + fewer / (switches[0] + 2.0 + (budget if depth >= 2 else 0)),
+                    rho0 + more / (switches[0] + 2.0 + more - fewer),
                 ):  # fmt: skip
                     break
                 budget //= 4
