@@ -135,7 +135,7 @@ def _problem(outputs: np.ndarray, p: FloatArray, costs: Costs) -> Problem:
 
 
 def _accepted(problem: Problem, best: int) -> Problem | None:
-    """Keep what can be learned, and is not trivial: the smallest margin is neither tiny nor wide."""
+    """Keep what can be learned and is not trivial: the smallest margin is not tiny, nor wide."""
     if problem.optimal_stage != best or not problem.weak_dominance:
         return None
     margins = np.delete(problem.margins, best)

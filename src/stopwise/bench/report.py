@@ -47,13 +47,13 @@ def _page(plan: Plan, scores: dict[str, dict[str, Score]], growth: Sequence[Resu
     lines = [
         "# Policies compared",
         "",
-        "Made by `stopwise bench-policies`; do not edit. Regret is in units of one mistake; ratios are"
-        " (regret + 1) / (regret of USS-TS + 1), so below 1 is better than USS-TS.",
+        "Made by `stopwise bench-policies`; do not edit. Regret is in units of one mistake; ratios"
+        " are (regret + 1) / (regret of USS-TS + 1), so below 1 is better than USS-TS.",
         "",
         f"Horizon {plan.horizon:,}; {plan.replications:,} replications of every policy on every"
         f" instance; seed {plan.seed}. Two families of {plan.instances} instances"
-        f" (seed {plan.family_seed}; 2, 3, 5, 8 and 16 stages in turn, the optimal stage spread over"
-        f" the cascade, smallest margin 0.003 to 0.15). Parameters were chosen on one half of them;"
+        f" (seed {plan.family_seed}; 2, 3, 5, 8 and 16 stages in turn, the optimal stage spread"
+        f" over the cascade, smallest margin 0.003 to 0.15). Parameters were chosen on one half of them;"
         f" the tables below are of the other half, {half} instances each, and of the paper's"
         " instances.",
         "",
@@ -62,8 +62,8 @@ def _page(plan: Plan, scores: dict[str, dict[str, Score]], growth: Sequence[Resu
         lines += [
             f"## {title}",
             "",
-            "| policy | geometric mean | worst | lost by > 5 % | 95th percentile | 99th percentile |"
-            " worst instance |",
+            "| policy | geometric mean | worst | lost by > 5 % | 95th percentile |"
+            " 99th percentile | worst instance |",
             "|---|---|---|---|---|---|---|",
         ]
         for policy, by_family in scores.items():
@@ -104,8 +104,8 @@ def _page(plan: Plan, scores: dict[str, dict[str, Score]], growth: Sequence[Resu
             lines.append(f"| `{policy}` | " + " | ".join(cells) + f" | {_exponent(mine):.2f} |")
         lines.append("")
     lines += [
-        "The exponent is that of a power of T through the means at 10^4 and at the largest T; near 0"
-        " means logarithmic.",
+        "The exponent is that of a power of T through the means at 10^4 and at the largest T; near"
+        " 0 means logarithmic.",
         "",
         "![mean regret against the horizon](policies/growth.png)",
         "",

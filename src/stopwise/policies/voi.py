@@ -53,7 +53,7 @@ def value_of_looking(
 class _Voi(Policy):
     """What the two forms share: all but the number of rounds that a look can pay for."""
 
-    kappa: float = 0.5
+    kappa: float = 0.7
     rho0: float = 0.05
 
     def __post_init__(self) -> None:
@@ -113,7 +113,8 @@ class UssVoi(_Voi):
     deeper costs something now and may save something in each of the m rounds left. A deeper stage
     is worth it while `m gain >= kappa loss looks` (see `value_of_looking`); the elimination walk
     combines the pairs. A stage that an earlier one refuses, but where the walk now is does not, has
-    more at stake than the refusing pair shows: the walk would stay here. Deterministic. No bound on its regret is proved.
+    more at stake than the refusing pair shows: the walk would stay here. Deterministic. No bound on
+    its regret is proved.
 
     Args:
         kappa: how much a look must promise for its price; larger stops sooner. 1 is bolder: as good
@@ -177,6 +178,7 @@ class UssVoiAnytime(_Voi):
     array([1., 0.])
     """
 
+    kappa: float = 0.5
     head_start: int = 3000
     name: ClassVar[str] = "uss-voi-anytime"
 

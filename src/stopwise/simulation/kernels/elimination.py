@@ -41,8 +41,8 @@ IMED = 2
 NO, UNSURE, YES = 0, 1, 2
 
 Known = NDArray[np.float64]
-# For every pair, an answer of `worth` that is sure while the pair was seen at most UNTIL times, m is
-# at most MOST_M, rho at most MOST_RHO and what is at stake at most MOST_STAKE; and when to attempt
+# For every pair, an answer of `worth` that is sure while the pair was seen at most UNTIL times, m
+# is at most MOST_M, rho at most MOST_RHO and what is at stake at most MOST_STAKE; and when to attempt
 # the next one.
 ANSWER, UNTIL, MOST_M, MOST_RHO, MOST_STAKE, TRY_AT = 0, 1, 2, 3, 4, 5
 # Evaluating the tails anew costs about as much as carrying them on over this many looks.
@@ -157,8 +157,8 @@ def worth(
 ) -> bool:
     """Whether going from stage i to stage j pays; `knob` is kappa, or IMED's ln T - margin.
 
-    Rises with m and `stake` and falls with rho, which bounds rely on. An answer that is sure for many looks to
-    come is kept in `known`; until then the pair's tails need not be carried on.
+    Rises with m and `stake` and falls with rho, which bounds rely on. An answer that is sure for
+    many looks to come is kept in `known`; until then the pair's tails need not be carried on.
     """
     c, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
     seen, disagreed = a + b - 2.0, a - 1.0
