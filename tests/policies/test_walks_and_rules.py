@@ -31,7 +31,7 @@ def test_conformance(name: str) -> None:
 
 
 def walk_of(tests: np.ndarray) -> int:
-    """The jump walk for given outcomes: `tests[i, j]` says that j's sample reaches its threshold."""
+    """The jump walk for given outcomes; `tests[i, j]`: the sample of i and j is too large."""
     i, count = 0, len(tests)
     while True:
         deeper = [j for j in range(i + 1, count) if tests[i, j]]

@@ -53,8 +53,8 @@ def _page(plan: Plan, scores: dict[str, dict[str, Score]], growth: Sequence[Resu
         f"Horizon {plan.horizon:,}; {plan.replications:,} replications of every policy on every"
         f" instance; seed {plan.seed}. Two families of {plan.instances} instances"
         f" (seed {plan.family_seed}; 2, 3, 5, 8 and 16 stages in turn, the optimal stage spread"
-        f" over the cascade, smallest margin 0.003 to 0.15). Parameters were chosen on one half of them;"
-        f" the tables below are of the other half, {half} instances each, and of the paper's"
+        f" over the cascade, smallest margin 0.003 to 0.15). Parameters were chosen on one half of"
+        f" them; the tables below are of the other half, {half} instances each, and of the paper's"
         " instances.",
         "",
     ]

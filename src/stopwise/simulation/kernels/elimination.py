@@ -42,8 +42,8 @@ NO, UNSURE, YES = 0, 1, 2
 
 Known = NDArray[np.float64]
 # For every pair, an answer of `worth` that is sure while the pair was seen at most UNTIL times, m
-# is at most MOST_M, rho at most MOST_RHO and what is at stake at most MOST_STAKE; and when to attempt
-# the next one.
+# is at most MOST_M, rho at most MOST_RHO and what is at stake at most MOST_STAKE; and when to
+# attempt the next one.
 ANSWER, UNTIL, MOST_M, MOST_RHO, MOST_STAKE, TRY_AT = 0, 1, 2, 3, 4, 5
 # Evaluating the tails anew costs about as much as carrying them on over this many looks.
 _WORTH_KEEPING = 100
