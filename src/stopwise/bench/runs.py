@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from stopwise.bench.families import Instance
+from stopwise.policies.registry import make_policy, policy_to_json
 from stopwise.simulation.run import simulate
 
 QUANTILES = tuple(range(0, 101))
@@ -29,7 +30,8 @@ class Task:
     def key(self) -> str:
         """What the result depends on; a changed instance or size is another run."""
         problem = hashlib.sha256(self.instance.problem.to_json().encode()).hexdigest()[:16]
-        parts = (problem, self.policy, self.horizon, self.replications, self.seed)
+        policy = policy_to_json(make_policy(self.policy))  # with its defaults, which may change
+        parts = (problem, policy, self.horizon, self.replications, self.seed)
         return " ".join(str(part) for part in parts)
 
 
