@@ -129,7 +129,7 @@ def _problem(outputs: np.ndarray, p: FloatArray, costs: Costs) -> Problem:
         costs,
         truth=np.zeros(len(patterns), dtype=np.int64),
         outputs=patterns.astype(np.int64),
-        p=np.bincount(which.ravel(), weights=p),
+        p=np.bincount(which.ravel(), weights=p).astype(np.float64),
         labels=(0, 1),
     )
 

@@ -33,12 +33,11 @@ def plot_all(
     import matplotlib.pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, draw, data in (
-        ("ratios", _ratios, scores),
-        ("growth", _growth, growth),
-        ("distribution", _distribution, families),
+    for name, figure in (
+        ("ratios", _ratios(plt, scores)),
+        ("growth", _growth(plt, growth)),
+        ("distribution", _distribution(plt, families)),
     ):
-        figure = draw(plt, data)  # type: ignore[operator]
         figure.savefig(folder / f"{name}.png", dpi=130)
         plt.close(figure)
 

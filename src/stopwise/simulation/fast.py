@@ -91,14 +91,17 @@ def _eliminating(policy: Policy) -> Kernel:
     if isinstance(policy, Imed):
         assert policy.horizon is not None, "simulate tells the horizon"
         most = math.log(policy.horizon) - policy.margin
-        settings: tuple[Any, ...] = (elimination.IMED, most, 0.0, policy.horizon)
+        rule, knob, rho0, told = elimination.IMED, most, 0.0, policy.horizon
     elif isinstance(policy, UssVoi):
-        settings = (elimination.VOI, policy.kappa, policy.rho0, policy.horizon)
+        assert policy.horizon is not None, "simulate tells the horizon"
+        rule, knob, rho0, told = elimination.VOI, policy.kappa, policy.rho0, policy.horizon
     else:
         assert isinstance(policy, UssVoiAnytime)
-        settings = (elimination.VOI_ANYTIME, policy.kappa, policy.rho0, policy.head_start)
+        rule, knob, rho0, told = (
+            elimination.VOI_ANYTIME, policy.kappa, policy.rho0, policy.head_start,
+        )  # fmt: skip
     return lambda tables, x, grid, states, rng, result: elimination.run_many(
-        tables, x, *settings, grid, states, rng, result
+        tables, x, rule, knob, rho0, told, grid, states, rng, result
     )
 
 
