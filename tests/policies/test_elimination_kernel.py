@@ -13,7 +13,7 @@ from stopwise.policies.base import Policy
 from stopwise.policies.imed import Imed
 from stopwise.policies.voi import UssVoi, UssVoiAnytime
 from stopwise.problem import Problem
-from stopwise.simulation.kernels import elimination
+from stopwise.simulation.kernels import elimination, worth
 from stopwise.simulation.kernels.pairs import STEPS, A, B, new_pairs
 from stopwise.simulation.run import simulate
 
@@ -22,11 +22,11 @@ HORIZON = 5_000
 
 def settings_of(policy: Policy) -> tuple[int, float]:
     if isinstance(policy, UssVoi):
-        return elimination.VOI, policy.kappa
+        return worth.VOI, policy.kappa
     if isinstance(policy, UssVoiAnytime):
-        return elimination.VOI_ANYTIME, policy.kappa
+        return worth.VOI_ANYTIME, policy.kappa
     assert isinstance(policy, Imed)
-    return elimination.IMED, float(np.log(HORIZON) - policy.margin)
+    return worth.IMED, float(np.log(HORIZON) - policy.margin)
 
 
 def m_of(policy: Policy, round: int) -> float:
@@ -68,7 +68,7 @@ def test_same_decision_on_random_evidence(policy: Policy) -> None:
     for _ in range(400):
         evidence, costs, _ = random_evidence(rng)
         round = int(rng.integers(1, HORIZON))
-        pairs, known = pairs_of(evidence, costs), elimination.no_answers(costs.count)
+        pairs, known = pairs_of(evidence, costs), worth.no_answers(costs.count)
         m, rho = m_of(policy, round), rho_of(policy, evidence)
         room = np.zeros(costs.count, dtype=np.int64)
         expected = int(policy.probabilities(evidence, round, costs).argmax())
@@ -97,7 +97,7 @@ def test_a_sure_stop_stays_whatever_is_output(policy: Policy) -> None:
         more = n if depth >= 2 else 0
         lowest = base + evidence.switched_twice / (evidence.switched + 2 + more)
         highest = base + (evidence.switched_twice + more) / (evidence.switched + 2 + more)
-        pairs, known = pairs_of(evidence, costs), elimination.no_answers(costs.count)
+        pairs, known = pairs_of(evidence, costs), worth.no_answers(costs.count)
         if not elimination.stays(
             pairs, known, depth, n, rule, knob, ends[0], ends[1], lowest, highest
         ):

@@ -1,7 +1,7 @@
 """Instances to compare policies on: the paper's learnable ones, and two seeded families.
 
-Every instance of a family depends on the seed, the family and its number alone. Even numbers are
-the half on which parameters may be chosen, odd ones the half that is reported.
+Every instance of a family depends on the seed, the family and its number alone. Five at a time
+(2, 3, 5, 8 and 16 stages), they are in turn for choosing parameters and for reporting.
 """
 
 from __future__ import annotations

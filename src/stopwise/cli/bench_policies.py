@@ -13,7 +13,7 @@ def command(
         Path, typer.Option(help="Folder for POLICIES.md, its plots and results.")
     ] = Path("benchmarks"),
     instances: Annotated[
-        int, typer.Option(help="Instances of each family; the odd half is reported.")
+        int, typer.Option(help="Instances of each family; half of them are reported.")
     ] = 200,
     replications: Annotated[int, typer.Option(help="Runs of every policy and instance.")] = 2_000,
     growth_replications: Annotated[int, typer.Option(help="Runs of the growth in T.")] = 1_000,

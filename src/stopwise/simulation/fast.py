@@ -86,19 +86,19 @@ def _is_jump(policy: Policy) -> bool:
 
 
 def _eliminating(policy: Policy) -> Kernel:
-    from stopwise.simulation.kernels import elimination
+    from stopwise.simulation.kernels import elimination, worth
 
     if isinstance(policy, Imed):
         assert policy.horizon is not None, "simulate tells the horizon"
         most = math.log(policy.horizon) - policy.margin
-        rule, knob, rho0, told = elimination.IMED, most, 0.0, policy.horizon
+        rule, knob, rho0, told = worth.IMED, most, 0.0, policy.horizon
     elif isinstance(policy, UssVoi):
         assert policy.horizon is not None, "simulate tells the horizon"
-        rule, knob, rho0, told = elimination.VOI, policy.kappa, policy.rho0, policy.horizon
+        rule, knob, rho0, told = worth.VOI, policy.kappa, policy.rho0, policy.horizon
     else:
         assert isinstance(policy, UssVoiAnytime)
         rule, knob, rho0, told = (
-            elimination.VOI_ANYTIME, policy.kappa, policy.rho0, policy.head_start,
+            worth.VOI_ANYTIME, policy.kappa, policy.rho0, policy.head_start,
         )  # fmt: skip
     return lambda tables, x, grid, states, rng, result: elimination.run_many(
         tables, x, rule, knob, rho0, told, grid, states, rng, result
