@@ -20,15 +20,15 @@ ENTRY_POINT_GROUP = "stopwise.policies"
 _BUILT_IN = {
     "uss-ts": "stopwise.policies.uss_ts:UssTs",
     "uss-ts-literal": "stopwise.policies.uss_ts_literal:UssTsLiteral",
+    "uss-ucb": "stopwise.policies.uss_ucb:UssUcb",
+    "hanawal-2": "stopwise.policies.hanawal2:Hanawal2",
+    "fixed": "stopwise.policies.fixed:FixedStage",
+    "oracle": "stopwise.policies.oracle:Oracle",
     "uss-ts-jump": "stopwise.policies.uss_ts_jump:UssTsJump",
     "uss-ts-tempered": "stopwise.policies.uss_ts_jump:UssTsTempered",
     "uss-voi": "stopwise.policies.voi:UssVoi",
     "uss-voi-anytime": "stopwise.policies.voi:UssVoiAnytime",
     "imed": "stopwise.policies.imed:Imed",
-    "uss-ucb": "stopwise.policies.uss_ucb:UssUcb",
-    "hanawal-2": "stopwise.policies.hanawal2:Hanawal2",
-    "fixed": "stopwise.policies.fixed:FixedStage",
-    "oracle": "stopwise.policies.oracle:Oracle",
 }
 _registered: dict[str, type[Policy]] = {}
 
