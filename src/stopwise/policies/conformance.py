@@ -6,6 +6,7 @@ check_policy(MyPolicy())
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 from collections.abc import Callable, Iterator
 
@@ -35,6 +36,7 @@ def check_policy(policy: Policy, seed: int = 0) -> None:
         check_draws_follow_probabilities,
         check_record_stays_within_prefix,
         check_memory_is_bounded,
+        check_compiled_rule,
     ]
     seeds = np.random.SeedSequence(seed).spawn(len(checks))
     for check, check_seed in zip(checks, seeds, strict=True):
@@ -151,3 +153,19 @@ def check_memory_is_bounded(policy: Policy, seed: np.random.SeedSequence) -> Non
         depth = told.draw(evidence, round, costs, rng)
         told.record(evidence, round, rng.integers(0, 2, size=depth + 1).tolist())
     assert len(pickle.dumps(told)) == size, f"{policy.name} grows as it runs"
+
+
+def check_compiled_rule(policy: Policy, seed: np.random.SeedSequence) -> None:
+    """Where the rule is written a second time, for numba, both give the same probabilities."""
+    if importlib.util.find_spec("numba") is None:
+        return
+    for told, evidence, round, costs, _ in random_situations(policy, seed):
+        rule = told.compiled_rule()
+        if rule is None:
+            return
+        depths = np.zeros(costs.count)
+        rule(evidence.seen, evidence.disagreed, np.array(costs.thresholds), round, depths)
+        p = told.probabilities(evidence, round, costs)
+        assert np.allclose(depths, p, rtol=1e-9, atol=1e-300), (
+            f"the compiled_rule of {policy.name} gives {depths} where the rule gives {p}"
+        )

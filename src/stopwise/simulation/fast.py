@@ -6,11 +6,12 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.fixed import FixedStage
 from stopwise.policies.hanawal2 import Hanawal2
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 Kernel = Callable[..., None]
 
 
+@lru_cache(maxsize=64)
 def shortcut(policy: Policy) -> Callable[[Any, Any, IntArray, Any, Any, IntArray], None] | None:
     """The compiled loop of a policy, or None where there is none.
 
-    The type must match exactly: a subclass may have changed the rule.
+    The type must match exactly: a subclass may have changed the rule. Remembered, so that a user's
+    `compiled_rule` is compiled once and not for every chunk.
     """
     kind = type(policy)
     if kind is FixedStage or kind is Oracle:
@@ -127,7 +130,11 @@ class FastEngine:
         return result
 
     def prepare(self) -> None:
-        """Compile (or load from the cache) before the clock runs, and say so if it takes long."""
+        """Compile (or load from the cache) before the clock runs, and say so if it takes long.
+
+        The rule itself is asked once: a setting that this cascade does not have, it refuses.
+        """
+        self.policy.probabilities(Evidence(self.problem.count), 1, self.problem.costs)
         notice = threading.Timer(
             1.5,
             lambda: print(
