@@ -28,6 +28,13 @@ def command(
         str, typer.Option(help="'auto', 'fast', or 'reference' for the literal loop.")
     ] = "auto",
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
+    backend: Annotated[
+        str, typer.Option(help="'auto', 'threads', 'processes', or 'dask' for a cluster.")
+    ] = "auto",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler, such as tcp://127.0.0.1:8786."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
     """Simulate a policy on PROBLEM.json and print its regret, stage shares and curve.
@@ -50,6 +57,8 @@ def command(
             grid=grid,
             engine=engine,
             jobs=jobs,
+            backend=backend,
+            scheduler=scheduler,
             progress=progress,
         )
     if as_json:
