@@ -50,15 +50,27 @@ def finite_number(field: str, value: object, accepted: str = "a finite number") 
     return number
 
 
-def whole_number(field: str, value: object, *, least: int) -> int:
-    """Return `value` as an int that is at least `least`.
+def positive_number(field: str, value: object) -> float:
+    """Return `value` as a float above 0.
+
+    >>> positive_number("alpha", 2)
+    2.0
+    """
+    number = finite_number(field, value, "a number above 0")
+    if number <= 0:
+        raise fail(field, value, "a number above 0")
+    return number
+
+
+def whole_number(field: str, value: object, *, least: int | None) -> int:
+    """Return `value` as an int that is at least `least` (None: any).
 
     >>> whole_number("horizon", 10, least=1)
     10
     """
-    accepted = f"a whole number, {least} or more"
+    accepted = "a whole number" if least is None else f"a whole number, {least} or more"
     number = finite_number(field, value, accepted)
-    if number != int(number) or number < least:
+    if number != int(number) or (least is not None and number < least):
         raise fail(field, value, accepted)
     return int(value)  # type: ignore[call-overload, no-any-return]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stopwise.checks import fail, finite_number
+from stopwise.checks import fail, finite_number, positive_number
 
 FloatArray = NDArray[np.float64]
 
@@ -48,9 +48,7 @@ class Costs:
                     f"a cumulative cost of at least {values[stage - 1]!r}, that of the stage before"
                     " (cumulative costs include all earlier stages)",
                 )  # fmt: skip
-        mistake_cost = finite_number("mistake_cost", self.mistake_cost, "a number above 0")
-        if mistake_cost <= 0:
-            raise fail("mistake_cost", self.mistake_cost, "a number above 0")
+        mistake_cost = positive_number("mistake_cost", self.mistake_cost)
         if not math.isfinite(values[-1] / mistake_cost):
             raise fail("mistake_cost", self.mistake_cost, "a number not so small beside the costs")
         object.__setattr__(self, "cumulative", tuple(values))
