@@ -60,6 +60,7 @@ def command(
 
 def _print(problem: Problem, result: Simulation) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from stopwise.cli.output import text_plot
@@ -67,7 +68,7 @@ def _print(problem: Problem, result: Simulation) -> None:
     console = Console(highlight=False)
     regret = result.regret
     console.print(
-        f"{result.policy}: {result.replications} replications of {result.horizon} rounds,"
+        f"{escape(result.policy)}: {result.replications} replications of {result.horizon} rounds,"
         f" {result.stream} stream, seed {result.seed} ({result.engine} engine)"
     )
     table = Table("regret", "95 % interval", "5 %", "median", "95 %", "99 %", box=None)
@@ -81,7 +82,9 @@ def _print(problem: Problem, result: Simulation) -> None:
     shares = Table("stage", "share of rounds", "gap a round", box=None)
     for i, name in enumerate(problem.stages):
         mark = " (optimal)" if i == result.optimal_stage else ""
-        shares.add_row(name + mark, f"{result.stage_share[i]:.2%}", f"{problem.gaps[i]:.4f}")
+        shares.add_row(
+            escape(name) + mark, f"{result.stage_share[i]:.2%}", f"{problem.gaps[i]:.4f}"
+        )
     console.print(shares)
     if not result.weak_dominance:
         console.print("weak dominance does not hold: disagreements do not reveal the optimal stage")

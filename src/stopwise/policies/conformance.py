@@ -136,6 +136,7 @@ def check_draws_follow_probabilities(policy: Policy, seed: np.random.SeedSequenc
         counts = np.bincount(
             [told.draw(evidence, round, costs, rng) for _ in range(draws)], minlength=costs.count
         )
+        assert len(counts) == costs.count, f"{policy.name} draws a depth outside the cascade"
         variance = draws * p * (1 - p)
         tolerance = logarithm / 3 + np.sqrt((logarithm / 3) ** 2 + 2 * variance * logarithm)
         tolerance[(p == 0) | (p == 1)] = 0
