@@ -72,10 +72,12 @@ def _print(problem: Problem, result: Simulation) -> None:
         f" {result.stream} stream, seed {result.seed} ({result.engine} engine)"
     )
     table = Table("regret", "95 % interval", "5 %", "median", "95 %", "99 %", box=None)
+    one = result.replications == 1
+    interval = "none of one run" if one else f"{regret.ci_low:.4g} to {regret.ci_high:.4g}"
     values = (regret.q05, regret.q50, regret.q95, regret.q99)
     table.add_row(
         f"{regret.mean:.4g}",
-        f"{regret.ci_low:.4g} to {regret.ci_high:.4g}",
+        interval,
         *(f"{value:.4g}" for value in values),
     )
     console.print(table)
