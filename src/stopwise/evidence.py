@@ -247,12 +247,17 @@ class Evidence:
 def _count_table(field: str, values: ArrayLike) -> Counts:
     accepted = "a square table of whole numbers, 0 or more"
     try:
-        table = np.asarray(values)
+        # Left as objects, true is still no 1 and a huge number no float.
+        table = np.asarray(values, dtype=None if hasattr(values, "__array__") else object)
     except ValueError:
         raise fail(field, values, accepted) from None
     if table.ndim != 2 or table.shape[0] != table.shape[1] or table.shape[0] < 2:
         raise fail(field, values, accepted + ", for at least two stages")
-    if table.dtype.kind not in "iu" or table.min() < 0:
+    whole = table.dtype.kind in "iu" or all(
+        isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        for value in table.ravel().tolist()
+    )
+    if not whole or table.min() < 0:
         raise fail(field, values, accepted)
     if table.max() > _MOST:
         raise fail(field, int(table.max()), f"whole numbers of at most {_MOST}")
