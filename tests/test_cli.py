@@ -30,18 +30,18 @@ def run_apart(*arguments, path=()):
 
 
 def run(*arguments):
-    """The same in this process, which is faster; an error that `main` lets through fails the test."""
+    """The same in this process, which is faster; what `main` lets through fails the test."""
     out, err = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as end,
     ):
         patch.setattr(sys, "argv", ["stopwise", *map(str, arguments)])
         patch.setenv("COLUMNS", "100")
         patch.setenv("NO_COLOR", "1")
-        main()
+        with pytest.raises(SystemExit) as end:
+            main()
     arguments = list(map(str, arguments))
     return subprocess.CompletedProcess(arguments, end.value.code, out.getvalue(), err.getvalue())
 
