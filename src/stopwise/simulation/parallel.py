@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from stopwise.checks import whole_number
 from stopwise.costs import FloatArray
@@ -29,23 +29,21 @@ def run_in_order(
     """Yield the chunks in order, computed by `jobs` workers (-1: one for every core)."""
     if jobs != -1:
         jobs = whole_number("jobs", jobs, least=1)
-    parts = [
-        range(first, min(first + engine.chunk, replications))
-        for first in range(0, replications, engine.chunk)
-    ]
+    firsts = range(0, replications, engine.chunk)
+    parts = (range(first, min(first + engine.chunk, replications)) for first in firsts)
     engine.prepare()
     done = 0
-    for part, chunk in zip(parts, _chunks(engine, gaps, grid, seed, parts, jobs), strict=True):
-        done += len(part)
+    for chunk in _chunks(engine, gaps, grid, seed, parts, 1 if len(firsts) == 1 else jobs):
+        done += len(chunk.finals)
         if progress is not None:
             progress(done, replications)
         yield chunk
 
 
 def _chunks(
-    engine: Engine, gaps: FloatArray, grid: IntArray, seed: int, parts: list[range], jobs: int
+    engine: Engine, gaps: FloatArray, grid: IntArray, seed: int, parts: Iterable[range], jobs: int
 ) -> Iterator[Chunk]:
-    if jobs == 1 or len(parts) == 1:
+    if jobs == 1:
         for part in parts:
             yield run_part(engine, gaps, grid, seed, part)
         return
