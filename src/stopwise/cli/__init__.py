@@ -15,6 +15,7 @@ from stopwise.checks import StopwiseError
 # In the order in which `stopwise --help` shows them.
 COMMANDS = {
     "reproduce": "stopwise.cli.reproduce",
+    "analyze": "stopwise.cli.analyze",
     "simulate": "stopwise.cli.simulate",
     "problem": "stopwise.cli.problem",
     "policies": "stopwise.cli.policies",

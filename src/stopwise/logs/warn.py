@@ -1,0 +1,177 @@
+"""What a careful reader of a log would point out. Every warning has a code and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stopwise.costs import FloatArray
+from stopwise.evidence import Evidence
+from stopwise.logs.count import Counts
+from stopwise.logs.findings import LOW_COUNT, SIGMAS, Warning
+from stopwise.logs.rows import abstentions, changes_over_time, labels_alike, partial
+from stopwise.logs.verdict import Verdict, pair_indices
+from stopwise.logs.words import share as percent
+
+OUTLIER_RATIO = 1.5
+"""A stage is an outlier if even its nearest stage is this much further than the others' nearest."""
+
+ORDER_RATIO = 1.25
+"""A dearer stage is questioned if it differs from the rest this many times as often."""
+
+FEW_ROWS = 100
+
+
+def warnings_of(
+    counts: Counts, verdict: Verdict, evidence: Evidence, selective: dict[int, str]
+) -> list[Warning]:
+    """All that should be pointed out, the weightiest first."""
+    found = [Warning("selective_log", text) for text in selective.values()]
+    for check in (outlier_stages, order_in_question):
+        found += check(counts, verdict, evidence)
+    found += changes_over_time(counts)
+    found += warnings_of_evidence(verdict, evidence, len(counts.labels))
+    found += abstentions(counts)
+    found += partial(counts)
+    found += labels_alike(counts)
+    return found
+
+
+def warnings_of_evidence(verdict: Verdict, evidence: Evidence, labels: int) -> list[Warning]:
+    """What the pair counters alone show."""
+    return [
+        *too_dear(verdict),
+        *too_few_rows(verdict),
+        *switching_twice(evidence, labels),
+    ]
+
+
+# ---- stages ---------------------------------------------------------------------------------
+
+
+def outlier_stages(counts: Counts, verdict: Verdict, evidence: Evidence) -> Iterator[Warning]:
+    """A stage that agrees with nobody: even its nearest is far, while others are near each other.
+
+    With only two stages, disagreement has no side, and nobody can be named.
+    """
+    count = evidence.count
+    if count < 3:
+        return
+    low, high = _bounds(verdict, "low"), _bounds(verdict, "high")
+    share = _bounds(verdict, "disagreement")
+    for s in range(count):
+        others = [k for k in range(count) if k != s]
+        nearest = min(others, key=lambda k: share[s, k])
+        # The others' nearest, among themselves: what agreement looks like in this cascade.
+        usual = [min((share[k, o], k, o) for o in others if o != k) for k in others]
+        typical, k, o = max(usual)
+        if share[s, nearest] >= OUTLIER_RATIO * typical and low[s, nearest] > high[k, o]:
+            dearest = s == int(np.argmax(verdict.costs.per_stage))
+            yield Warning(
+                "outlier_stage",
+                f"{counts.stages[s]} agrees with nobody: it differs from its nearest stage"
+                f" ({counts.stages[nearest]}) on {percent(share[s, nearest])} of items, while"
+                " the others"
+                f" have one within {percent(typical)}."
+                + (
+                    " It is the dearest stage, and may well be the worst: try without it."
+                    if dearest and s
+                    else " It may be the worst stage."
+                ),
+            )
+
+
+def order_in_question(counts: Counts, verdict: Verdict, evidence: Evidence) -> Iterator[Warning]:
+    """A dearer stage further from the rest than a cheaper one.
+
+    If errors were independent, the stage that differs more from all others would be the worse one
+    (with two labels, 1 - 2 p_ij = (1 - 2 gamma_i)(1 - 2 gamma_j)). They never quite are: a hint.
+    """
+    count = evidence.count
+    if count < 3:
+        return
+    complete = (counts.codes >= 0).all(axis=1)
+    codes, number = counts.codes[complete], counts.number[complete]
+    rows = int(number.sum())
+    if rows < LOW_COUNT:
+        return
+    for i, j in pair_indices(count):
+        others = [k for k in range(count) if k not in (i, j)]
+        excess = sum(
+            (codes[:, j] != codes[:, k]).astype(float) - (codes[:, i] != codes[:, k])
+            for k in others
+        ) / len(others)
+        mean = float(number @ excess) / rows
+        error = np.sqrt(max(float(number @ excess**2) / rows - mean**2, 0.0) / rows)
+        nearer = float(number @ sum((codes[:, i] != codes[:, k]) for k in others)) / len(others)
+        if mean > max(SIGMAS * error, (ORDER_RATIO - 1) * nearer / rows):
+            yield Warning(
+                "order_questioned",
+                f"{counts.stages[j]} costs more than {counts.stages[i]} but differs more from the"
+                f" other stages (by {percent(mean)} of items on average). If errors are"
+                " independent it"
+                " is the worse of the two: question its place.",
+            )
+
+
+def too_dear(verdict: Verdict) -> Iterator[Warning]:
+    """A step that costs as much as a mistake: mostly costs and mistake cost in other units."""
+    for pair in verdict.pairs:
+        if pair.deep == pair.shallow + 1 and pair.threshold >= 1:
+            yield Warning(
+                "dearer_than_a_mistake",
+                f"calling {verdict.stages[pair.deep]} costs {pair.threshold:.4g} times a mistake,"
+                " so it cannot pay whatever it answers. Are its cost and the mistake cost in the"
+                " same units, for one item?",
+            )
+
+
+def switching_twice(evidence: Evidence, labels: int) -> Iterator[Warning]:
+    """Rounds whose outputs switch twice: with two labels they refute strong dominance."""
+    if evidence.switched_twice:
+        share = evidence.switched_twice / evidence.switched
+        effect = (
+            "so a stage that is right is not always followed by stages that are right (strong"
+            " dominance is refuted)"
+            if labels == 2
+            else "which speaks against strong dominance (once right, right from there on)"
+        )
+        yield Warning(
+            "not_strongly_dominant",
+            f"on {evidence.switched_twice:,} items the answer switches twice or more along the"
+            f" cascade ({percent(share)} of those on which it switches), {effect}.",
+        )
+
+
+# ---- rows -----------------------------------------------------------------------------------
+
+
+def too_few_rows(verdict: Verdict) -> Iterator[Warning]:
+    """Verdicts that more items, and no labels, would turn to certain; and tiny logs."""
+    least = min(verdict.pairs, key=lambda pair: pair.seen)
+    if least.seen < FEW_ROWS:
+        yield Warning(
+            "few_rows",
+            f"only {least.seen} items were answered by both {verdict.stages[least.shallow]} and"
+            f" {verdict.stages[least.deep]}: the intervals are wide.",
+        )
+    for pair in verdict.pairs:
+        if pair.more_rows_settle is not None and not pair.certain:
+            yield Warning(
+                "more_rows_would_tell",
+                f"too few rows to tell whether {verdict.stages[pair.deep]} can be ruled out against"
+                f" {verdict.stages[pair.shallow]}: about {pair.more_rows_settle:,} items like these"
+                f" would do (now {pair.seen:,}), without labels.",
+            )
+
+
+# ---- tools ----------------------------------------------------------------------------------
+
+
+def _bounds(verdict: Verdict, field: str) -> FloatArray:
+    count = len(verdict.stages)
+    table = np.zeros((count, count))
+    for pair in verdict.pairs:
+        table[pair.shallow, pair.deep] = table[pair.deep, pair.shallow] = getattr(pair, field)
+    return table
