@@ -16,6 +16,7 @@ from stopwise.checks import StopwiseError
 COMMANDS = {
     "reproduce": "stopwise.cli.reproduce",
     "analyze": "stopwise.cli.analyze",
+    "replay": "stopwise.cli.replay",
     "simulate": "stopwise.cli.simulate",
     "problem": "stopwise.cli.problem",
     "policies": "stopwise.cli.policies",

@@ -126,7 +126,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
     say(
         f"\n{analysis.name}: {analysis.rows:,} items, a mistake costs"
         f" {words.amount(verdict.costs.mistake_cost)}{measured}; everything called certain holds"
-        f" with {words.share(verdict.level)}, together.\n",
+        f" with {words.round_share(verdict.level)}, together.\n",
         "dim",
     )
     console.print(_stage_table(analysis))

@@ -41,8 +41,8 @@ def sweep(verdict: Verdict) -> tuple[Window, ...]:
     >>> from stopwise.logs.verdict import judge
     >>> evidence = Evidence.from_counts([[0, 1000], [0, 0]], [[0, 100], [0, 0]])
     >>> verdict = judge(("fast", "slow"), evidence, Costs((0.0, 1.0)))
-    >>> [(w.start, round(w.end, 2), w.stage, w.certain) for w in sweep(verdict)]
-    [(0.0, 7.98, 0, True), (7.98, 10.0, 0, False), (10.0, inf, 1, False)]
+    >>> [(round(w.start, 2), round(w.end, 2), w.stage, w.certain) for w in sweep(verdict)]
+    [(0.0, 8.05, 0, True), (8.05, 10.0, 0, False), (10.0, inf, 1, False)]
     """
     count = len(verdict.stages)
     shares, bounds = np.zeros((count, count)), np.zeros((count, count))

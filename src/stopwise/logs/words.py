@@ -43,6 +43,15 @@ def share(value: float) -> str:
     return f"{value * 100:.1f} %" if value >= 0.01 else f"{value * 100:.2g} %"
 
 
+def round_share(value: float) -> str:
+    """A share that is a round number, such as a tick or a level.
+
+    >>> round_share(0.3), round_share(0.99), round_share(0.025)
+    ('30 %', '99 %', '2.5 %')
+    """
+    return f"{value * 100:.6g} %"
+
+
 def headline(analysis: Analysis) -> str:
     """One sentence a manager understands: which stage, what it saves, what would change."""
     return verdict_sentence(analysis.verdict)
@@ -93,7 +102,7 @@ def minimax_sentence(verdict: Verdict) -> str:
     return (
         f"If nothing is trusted, not even that dearer stages are better, the safest is"
         f" {verdict.stages[stage]}: under the worst of all truths it costs {amount(worst)} an item"
-        " more than the best stage (minimax)."
+        " more than the best stage, and no stage has a smaller such loss (minimax)."
     )
 
 
