@@ -17,6 +17,7 @@ COMMANDS = {
     "reproduce": "stopwise.cli.reproduce",
     "analyze": "stopwise.cli.analyze",
     "replay": "stopwise.cli.replay",
+    "audit": "stopwise.cli.audit",
     "simulate": "stopwise.cli.simulate",
     "problem": "stopwise.cli.problem",
     "policies": "stopwise.cli.policies",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
-    from stopwise.logs.audit import Audit, simulate_audit
+    from stopwise.logs.audit import Audit, plan_audit
+    from stopwise.logs.audit_simulation import simulate_audit
     from stopwise.logs.example import example_log, example_settings
     from stopwise.logs.partition import evidence_of_frame
     from stopwise.logs.replay_log import Replay, replay
@@ -30,8 +31,9 @@ _LAZY = {
     "evidence_of_frame": "partition",
     "example_log": "example",
     "example_settings": "example",
+    "plan_audit": "audit",
     "replay": "replay_log",
-    "simulate_audit": "audit",
+    "simulate_audit": "audit_simulation",
 }
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "evidence_of_frame",
     "example_log",
     "example_settings",
+    "plan_audit",
     "replay",
     "simulate_audit",
 ]
