@@ -69,7 +69,7 @@ def mean_bounds(values: ArrayLike, size: int, alpha: float) -> tuple[float, floa
 
     >>> low, high = mean_bounds([1] * 20, 400, 0.05)
     >>> round(low, 2), round(high, 2)
-    (0.44, 1.0)
+    (0.48, 1.0)
     >>> mean_bounds([1, -1, 1, 1], 4, 0.05)
     (0.5, 0.5)
     """

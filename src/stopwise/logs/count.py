@@ -142,13 +142,14 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
         distinct = len(np.unique(codes[codes >= 0]))
         if distinct > log.settings.max_labels:
             raise _too_many_labels(stage, distinct, log.settings.max_labels)
-    raw = np.stack(columns, axis=1)
+    raw, labels = _in_order(np.stack(columns, axis=1), labels)
     if compare_labels:
         _refuse_disjoint_labels(log.stages, raw, list(labels))
     segments: dict[str, int] = {}
     segment = np.full(table.height, -1, dtype=np.int64)
     if "segment" in table.columns:
         segment = encode(table["segment"].to_list(), segments)
+        segment, segments = _in_order(segment, segments)
         if len(segments) > _MOST_SEGMENTS:
             raise fail(
                 "segment", f"{len(segments)} different values",
@@ -185,6 +186,17 @@ def encode(values: Iterable[object], labels: dict[str, int]) -> IntArray:
             known[key] = code
         codes.append(code)
     return np.array(codes, dtype=np.int64)
+
+
+def _in_order(codes: IntArray, labels: dict[str, int]) -> tuple[IntArray, dict[str, int]]:
+    """Codes in the order of the labels: groups come in no order, results should not depend on it.
+
+    >>> _in_order(np.array([[0, -1, 1]]), {"b": 0, "a": 1})
+    (array([[ 1, -1,  0]]), {'a': 0, 'b': 1})
+    """
+    ordered = {label: code for code, label in enumerate(sorted(labels))}
+    renamed = np.array([ordered[label] for label in labels] + [-1], dtype=np.int64)
+    return renamed[codes], ordered
 
 
 def tell_blanks_apart(log: Log, table: pl.DataFrame, raw: IntArray) -> IntArray:
