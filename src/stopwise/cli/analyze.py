@@ -25,6 +25,8 @@ from stopwise.cli.log_options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stopwise.logs.analysis import Analysis
 
 
@@ -136,10 +138,16 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         ):
             say(f"cost of {name}: between {words.amount(low)} and {words.amount(high)}", "dim")
     say("\nWhat is certain, and what is not knowable without labels", "bold")
-    for pair in verdict.pairs:
-        mark = "certain      " if pair.certain else "not knowable "
-        console.print(mark, style="green" if pair.certain else "yellow", end="")
-        say(words.pair_sentence(verdict, pair))
+    console.print(
+        _listed(
+            (
+                pair.verdict,
+                words.pair_sentence(verdict, pair),
+                "green" if pair.certain else "yellow",
+            )
+            for pair in verdict.pairs
+        )
+    )
     say("\nMistake cost: which stage, and how sure", "bold")
     console.print(_sweep_table(analysis))
     say("\nIf the cascade were another", "bold")
@@ -150,13 +158,22 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         console.print(_segment_table(analysis))
     if analysis.warnings:
         say("\nWarnings", "bold")
-        for warning in analysis.warnings:
-            console.print(f"! {warning.code}: ", style="yellow", end="", markup=False)
-            say(warning.message)
+        console.print(_listed((w.code, w.message, "yellow") for w in analysis.warnings))
     if analysis.truth is not None:
         say("\n" + words.truth_sentence(verdict, analysis.truth), "bold")
     if report is not None:
         say(f"\nreport written to {report}")
+
+
+def _listed(entries: Iterable[tuple[str, str, str]]) -> Any:
+    """Marks in a colour, and beside each what there is to say."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for mark, text, style in entries:
+        table.add_row(Text(mark, style=style, no_wrap=True), Text(text))
+    return table
 
 
 def _stage_table(analysis: Analysis) -> Any:

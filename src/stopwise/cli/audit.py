@@ -126,8 +126,8 @@ def _print(plan: Plan, audit: Audit, labels: Path) -> None:
     else:
         left = ", ".join(names[stage] for stage in audit.in_question)
         console.print(
-            f"Not settled yet, after {audit.labels} labels: {left}. Fill in the column 'label' of"
-            f" {labels} ({len(audit.next_items)} items) and run this again.",
+            f"Not settled yet, after {audit.labels} labels; in question: {left}. Fill in the column"
+            f" 'label' of {labels} ({len(audit.next_items)} items) and run this again.",
             style="bold",
             markup=False,
         )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LogFile = Annotated[
     str | None,
-    typer.Argument(metavar="[LOG]", help="CSV, Parquet or JSON lines; 'logs/*.parquet' for many."),
+    typer.Argument(metavar="LOG", help="CSV, Parquet or JSON lines; 'logs/*.parquet' for many."),
 ]
 Stages = Annotated[
     str | None, typer.Option(help="Stages in order, cheapest first: vader,amazon,google.")

@@ -100,9 +100,8 @@ def minimax_sentence(verdict: Verdict) -> str:
     stage = verdict.minimax_stage
     worst = verdict.worst_case_regret[stage] * verdict.costs.mistake_cost
     return (
-        f"If nothing is trusted, not even that dearer stages are better, the safest is"
-        f" {verdict.stages[stage]}: under the worst of all truths it costs {amount(worst)} an item"
-        " more than the best stage, and no stage has a smaller such loss (minimax)."
+        f"Trusting nobody, not even that dearer stages are better: {verdict.stages[stage]} has the"
+        f" smallest worst case, {amount(worst)} an item more than the best stage (minimax)."
     )
 
 
