@@ -210,4 +210,4 @@ def test_sentence_for_the_last_stage():
     analysis = analyze(frame, stages=["a", "b"], costs=[0.1, 0.1], mistake_cost=1)
     assert analysis.sentence.startswith("Go on to b")
     assert analysis.verdict.answers_changed_at_most == 0
-    assert not analysis.verdict.certain
+    assert not analysis.verdict.nothing_deeper_pays

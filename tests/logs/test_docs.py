@@ -69,5 +69,5 @@ def test_audit_page_tells_the_truth_about_its_example(tmp_path, monkeypatch, cli
     figures = re.search(r"took\s(\d+) labels at the median.*took (\d+)\.", text, flags=re.S)
     assert figures is not None
     assert form["audit_labels"]["median"] == int(figures[1])
-    assert form["random_labels"]["median"] == int(figures[2])
+    assert form["random_labels"]["median"] == pytest.approx(int(figures[2]), abs=0.5)
     assert form["worth_labelling"] == 321

@@ -85,7 +85,9 @@ def test_rule_and_sweep_agree_with_the_problem(seed, mistake_cost):
     near = min(abs(mistake_cost - edge) for w in sweep(verdict) for edge in (w.start, w.end))
     if near > 1e-9:
         assert window.stage == verdict.recommended
-        assert window.certain == verdict.certain
+        sure = mistake_cost < window.nothing_deeper_pays_below
+        assert sure == verdict.nothing_deeper_pays
+        assert window.certain == (sure and window.stage == 0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -113,7 +115,9 @@ def test_sweep_windows_against_a_scan(seed):
         here = next(w for w in windows if w.start <= mistake_cost < w.end)
         assert here.stage == stage
         again = judge(names, evidence, Costs.from_stages(own.tolist(), float(mistake_cost)))
-        assert again.certain == here.certain
+        sure = mistake_cost < here.nothing_deeper_pays_below
+        assert again.nothing_deeper_pays == sure
+        assert here.certain == (sure and stage == 0)
 
 
 def test_a_step_without_cost_is_never_too_dear():

@@ -229,7 +229,14 @@ def _segment_table(analysis: Analysis) -> Any:
     from stopwise.logs import words
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("segment", "items", "stop at", "certain", "saves an item", "changes at most"):
+    for title in (
+        "segment",
+        "items",
+        "stop at",
+        "nothing deeper pays",
+        "saves an item",
+        "changes at most",
+    ):
         table.add_column(title, justify="right" if title in ("items", "saves an item") else "left")
     for segment in analysis.segments:
         verdict = segment.verdict
@@ -240,7 +247,7 @@ def _segment_table(analysis: Analysis) -> Any:
             segment.name,
             f"{segment.rows:,}",
             verdict.stages[verdict.recommended],
-            "yes" if verdict.certain else "no",
+            "certain" if verdict.nothing_deeper_pays else "not certain",
             words.amount(verdict.savings),
             words.share(verdict.answers_changed_at_most),
         )

@@ -2,7 +2,7 @@
 
 >>> from stopwise.logs import analyze, example_log, example_settings
 >>> analysis = analyze(example_log(), **example_settings())
->>> analysis.verdict.stages[analysis.verdict.recommended], analysis.verdict.certain
+>>> analysis.verdict.stages[analysis.verdict.recommended], analysis.verdict.nothing_deeper_pays
 ('linear', True)
 """
 

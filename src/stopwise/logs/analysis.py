@@ -101,7 +101,7 @@ def analyze(log: object, settings: Settings | None = None, **given: Any) -> Anal
     >>> import polars
     >>> frame = polars.DataFrame({"fast": [0, 1] * 500, "slow": [0, 1] * 495 + [0] * 10})
     >>> analysis = analyze(frame, stages=["fast", "slow"], costs=[1, 4], mistake_cost=20)
-    >>> analysis.verdict.recommended, analysis.verdict.certain
+    >>> analysis.verdict.recommended, analysis.verdict.nothing_deeper_pays
     (0, True)
     """
     settings = settings_from(settings, given)
@@ -164,7 +164,7 @@ def analyze_evidence(
 
     >>> parts = [Evidence.from_counts([[0, 500], [0, 0]], [[0, k], [0, 0]]) for k in (4, 6)]
     >>> analysis = analyze_evidence(parts[0] + parts[1], stages=["fast", "slow"], costs=[0, 0.1])
-    >>> analysis.verdict.pairs[0].seen, analysis.verdict.certain
+    >>> analysis.verdict.pairs[0].seen, analysis.verdict.nothing_deeper_pays
     (1000, True)
     """
     settings = settings_from(settings, given)

@@ -30,7 +30,7 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
                 "to": no_infinity(window.end),
                 "stage": names[window.stage],
                 "certain": window.certain,
-                "proven_best": window.proven_best,
+                "nothing_deeper_pays_below": no_infinity(window.nothing_deeper_pays_below),
             }
             for window in analysis.sweep
         ],
@@ -74,7 +74,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
         "mistake_cost": verdict.costs.mistake_cost,
         "level": verdict.level,
         "recommended_stage": names[verdict.recommended],
-        "recommended_is_certain": verdict.certain,
+        "nothing_deeper_pays": verdict.nothing_deeper_pays,
         "probability_by_stage": [float(p) for p in verdict.probability_by_stage],
         "pairs": [
             {

@@ -70,8 +70,10 @@ def _head(analysis: Analysis) -> str:
     last = len(verdict.stages) - 1
     stage = verdict.stages[verdict.recommended]
     total = verdict.costs.cumulative[last]
-    if verdict.certain:
-        sure = ("Certain", "that no deeper stage is worth its price, whatever the truth")
+    if verdict.nothing_deeper_pays and verdict.recommended == 0:
+        sure = ("Certain", "that it is the best stage, whatever the truth")
+    elif verdict.nothing_deeper_pays:
+        sure = ("Certain: not deeper", "whether a shallower stage is enough needs labels")
     elif verdict.recommended == last:
         sure = ("Not knowable", "without labels, whether a shallower stage would be enough")
     else:
@@ -158,7 +160,8 @@ def _sweep(analysis: Analysis) -> str:
     return section(
         "If a mistake cost more, or less",
         f'<div class="plot">{plots.strip(analysis)}</div>'
-        '<p class="note">Solid: certain that nothing deeper pays. Hatched: not certain.</p>'
+        '<p class="note">Solid: nothing deeper pays, for certain. Hatched: that is not certain.'
+        " Whether a shallower stage would be enough is never certain without labels.</p>"
         + table(("mistake cost", "stage", "how sure"), rows, bold=now),
     )
 
@@ -196,10 +199,17 @@ def _segments(analysis: Analysis) -> str | None:
                 segment.name,
                 f"{segment.rows:,}",
                 verdict.stages[verdict.recommended],
-                "certain" if verdict.certain else "not certain",
+                "certain" if verdict.nothing_deeper_pays else "not certain",
                 amount(verdict.savings),
                 share(verdict.answers_changed_at_most),
             )
         )
-    titles = ("segment", "items", "stop at", "how sure", "saves an item", "changes at most")
+    titles = (
+        "segment",
+        "items",
+        "stop at",
+        "nothing deeper pays",
+        "saves an item",
+        "changes at most",
+    )
     return section("By segment", table(titles, rows))

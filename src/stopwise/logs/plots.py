@@ -136,8 +136,9 @@ def strip(analysis: Analysis) -> str:
         )
         colour = stage_colour(window.stage)
         draw.rect(start, top, end - start, tall, fill=colour, title=title)
-        if not window.certain:
-            draw.rect(start, top, end - start, tall, fill="url(#hatch)", title=title)
+        sure = x(max(window.nothing_deeper_pays_below, window.start))
+        if sure < end:
+            draw.rect(sure, top, end - sure, tall, fill="url(#hatch)", title=title)
     for stage in dict.fromkeys(window.stage for window in windows):
         own = [window for window in windows if window.stage == stage]
         start, end = x(own[0].start), x(own[-1].end)

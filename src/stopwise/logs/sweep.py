@@ -13,22 +13,20 @@ from stopwise.logs.verdict import Verdict
 
 @dataclass(frozen=True)
 class Window:
-    """A range of mistake costs, `start` included and `end` not, over which nothing changes.
+    """A range of mistake costs, `start` included and `end` not, over which one stage is chosen.
 
     Attributes:
-        certain: no stage deeper than this one can be worth its price, whatever the truth.
-        proven_best: besides, there is no shallower one: this stage is the best, whatever the truth.
+        certain: this stage is the best, whatever the truth. Only the first stage can be: that a
+            shallower stage would not be enough is not knowable without labels.
+        nothing_deeper_pays_below: below this mistake cost it is certain that no deeper stage is
+            worth its price; not above `start` if nowhere in the window.
     """
 
     start: float
     end: float
     stage: int
     certain: bool
-
-    @property
-    def proven_best(self) -> bool:
-        """Whether the stage is the best one under every truth."""
-        return self.certain and self.stage == 0
+    nothing_deeper_pays_below: float
 
 
 def sweep(verdict: Verdict) -> tuple[Window, ...]:
@@ -57,12 +55,12 @@ def sweep(verdict: Verdict) -> tuple[Window, ...]:
         end = float(chosen_until[stage])
         if end <= start:
             continue
-        certain_end = min(float(certain_until[stage]), end) if stage < count - 1 else 0.0
-        if certain_end > start:
-            windows.append(Window(start, certain_end, stage, True))
-            start = certain_end
+        sure_end = min(float(certain_until[stage]), end) if stage < count - 1 else start
+        if stage == 0 and sure_end > start:
+            windows.append(Window(start, sure_end, stage, True, sure_end))
+            start = sure_end
         if end > start:
-            windows.append(Window(start, end, stage, False))
+            windows.append(Window(start, end, stage, False, max(sure_end, start)))
             start = end
         if math.isinf(end):
             break

@@ -95,8 +95,9 @@ class Verdict:
     Attributes:
         recommended: the first stage that every deeper one disagrees with too little to be worth
             its price; the best stage if weak dominance holds.
-        certain: whether it is certain that no stage deeper than it is worth its price. Never of the
-            last stage, which has none deeper: whether a shallower would do is not knowable.
+        nothing_deeper_pays: whether it is certain that no stage deeper than it is worth its price.
+            False of the last stage, which has none deeper. That a shallower stage would not be
+            enough is never certain, so only of the first stage does this prove that it is the best.
         probability_by_stage: posterior probability that each stage is the rule's choice.
         worst_case_regret: of every stage, in mistakes an item, at the shares seen in the log;
             `worst_case_regret_high` at the upper bounds.
@@ -110,7 +111,7 @@ class Verdict:
     level: float
     pairs: tuple[Pair, ...]
     recommended: int
-    certain: bool
+    nothing_deeper_pays: bool
     probability_by_stage: FloatArray
     worst_case_regret: FloatArray
     worst_case_regret_high: FloatArray
@@ -240,7 +241,7 @@ def judge(
         level=level,
         pairs=tuple(pairs),
         recommended=recommended,
-        certain=bool(deeper) and all(pair.certain for pair in deeper),
+        nothing_deeper_pays=bool(deeper) and all(pair.certain for pair in deeper),
         probability_by_stage=np.abs(UssTs().probabilities(evidence, 1, costs)),  # no -0.0
         worst_case_regret=worst,
         worst_case_regret_high=worst_cases(may_high, costs.in_mistakes),

@@ -70,7 +70,7 @@ def verdict_sentence(verdict: Verdict) -> str:
     total = verdict.costs.cumulative[last]
     why = (
         "whatever the truth, no deeper stage is worth its price"
-        if verdict.certain
+        if verdict.nothing_deeper_pays
         else "deeper stages differ from it too rarely to look worth their price (more rows would"
         " make this certain)"
     )
@@ -133,8 +133,10 @@ def window_range(window: Window) -> str:
     """The mistake costs of a window.
 
     >>> from stopwise.logs.sweep import Window
-    >>> window_range(Window(0.0, 4.0, 0, True)), window_range(Window(4.0, float("inf"), 1, False))
-    ('below 4', '4 and more')
+    >>> window_range(Window(0.0, 4.0, 0, True, 4.0))
+    'below 4'
+    >>> window_range(Window(4.0, float("inf"), 1, False, 4.0))
+    '4 and more'
     """
     if window.end == float("inf"):
         return f"{amount(window.start)} and more" if window.start else "any"
@@ -145,13 +147,18 @@ def window_range(window: Window) -> str:
 
 def window_kind(window: Window, last: int) -> str:
     """What is known of the stage over a window."""
-    if window.proven_best:
-        return "certain: it is the best stage, whatever the truth"
     if window.certain:
-        return "certain that nothing deeper pays; a shallower stage may be enough"
+        return "certain: it is the best stage, whatever the truth"
+    unknown = "a shallower stage may be enough"
     if window.stage == last:
-        return "not knowable: a shallower stage may be enough"
-    return "not certain: too few rows, or too close"
+        return f"not knowable: {unknown}"
+    sure = window.nothing_deeper_pays_below
+    if window.stage == 0:
+        return "not certain: too few rows, or too close"
+    if sure <= window.start:
+        return f"not knowable: {unknown}; too few rows, or too close, to rule out deeper ones"
+    until = "" if sure >= window.end else f" (below {amount(sure)})"
+    return f"not knowable: {unknown}; nothing deeper pays, for certain{until}"
 
 
 def what_if_sentence(verdict: Verdict, change: WhatIf) -> str:
