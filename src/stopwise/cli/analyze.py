@@ -73,7 +73,7 @@ def command(
 
     **stopwise analyze evidence.json --stages a,b --costs 1,3**
     """
-    from stopwise.cli.output import print_json, read_text
+    from stopwise.cli.output import print_json, progress_bar, read_text
 
     source, chosen = log_and_settings(
         log, example, settings,
@@ -90,7 +90,8 @@ def command(
     else:
         from stopwise.logs.analysis import analyze
 
-        analysis = analyze(source, chosen)
+        with progress_bar("counting", quiet=as_json):
+            analysis = analyze(source, chosen)
     if report is not None:
         write_page(analysis, report)
     if as_json:
@@ -121,7 +122,11 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         console.print(text, style=style, markup=False)
 
     say(analysis.sentence, "bold")
-    for sentence in (words.shallower_sentence(verdict), words.minimax_sentence(verdict)):
+    for sentence in (
+        words.caution_sentence(analysis),
+        words.shallower_sentence(verdict),
+        words.minimax_sentence(verdict),
+    ):
         if sentence is not None:
             say(sentence)
     measured = ", costs measured in the log" if verdict.cost_bounds.measured else ""
@@ -145,14 +150,17 @@ def _print(analysis: Analysis, report: Path | None) -> None:
                 words.pair_sentence(verdict, pair),
                 "green" if pair.certain else "yellow",
             )
-            for pair in verdict.pairs
+            for pair in words.key_pairs(verdict)
         )
     )
+    if hidden := len(verdict.pairs) - len(words.key_pairs(verdict)):
+        say(f"({hidden} more pairs, among other stages, in --json and --report)", "dim")
     say("\nMistake cost: which stage, and how sure", "bold")
     console.print(_sweep_table(analysis))
-    say("\nIf the cascade were another", "bold")
-    for change in analysis.what_ifs:
-        say("- " + words.what_if_sentence(verdict, change))
+    if changes := words.key_changes(analysis):
+        say("\nIf the cascade were another", "bold")
+        for change in changes:
+            say("- " + words.what_if_sentence(verdict, change))
     if analysis.segments:
         say("\nBy segment", "bold")
         console.print(_segment_table(analysis))
@@ -187,7 +195,9 @@ def _stage_table(analysis: Analysis) -> Any:
     titles = ["stage", "cost", "up to it", "rule's choice", "worst case"]
     for title in [*titles, *(["errors", "regret"] if truth is not None else []), ""]:
         left = title in ("stage", "")
-        table.add_column(title, justify="left" if left else "right", overflow="fold")
+        table.add_column(
+            title, justify="left" if left else "right", overflow="fold", no_wrap=title == ""
+        )
     for at, name in enumerate(verdict.stages):
         row = [
             name,

@@ -23,7 +23,14 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
         "sentence": analysis.sentence,
         **verdict_dict(analysis.verdict),
         "rows": analysis.rows,
-        "warnings": [{"code": w.code, "message": w.message} for w in analysis.warnings],
+        "warnings": [
+            {
+                "code": w.code,
+                "message": w.message,
+                "stage": None if w.stage is None else names[w.stage],
+            }
+            for w in analysis.warnings
+        ],
         "sweep": [
             {
                 "from": window.start,

@@ -16,10 +16,11 @@ LOW_COUNT = 30
 
 @dataclass(frozen=True)
 class Warning:
-    """A code for scripts and a sentence for people."""
+    """A code for scripts, a sentence for people, and the stage it is about, if it is about one."""
 
     code: str
     message: str
+    stage: int | None = None
 
 
 def difference(

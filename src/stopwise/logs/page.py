@@ -94,11 +94,13 @@ def _head(analysis: Analysis) -> str:
         f'<div class="n">{escape(n)}</div></div>'
         for k, v, n in tiles
     )
+    caution = words.caution_sentence(analysis)
+    doubt = f'<p class="doubt">{escape(caution)}</p>' if caution else ""
     costs = "measured in the log" if verdict.cost_bounds.measured else "as given"
     return (
         '<header><p class="eyebrow">Where should this cascade stop? · '
         f"{escape(_file_name(analysis))} · {analysis.rows:,} items</p>"
-        f"<h1>{escape(analysis.sentence)}</h1>"
+        f"<h1>{escape(analysis.sentence)}</h1>{doubt}"
         f'<div class="tiles">{cells}</div>'
         f'<p class="note">A wrong answer is taken to cost {amount(verdict.costs.mistake_cost)};'
         f" costs are {costs}, all in the same units. No labels were used to find this."
@@ -110,8 +112,7 @@ def _head(analysis: Analysis) -> str:
 def _knowable(analysis: Analysis) -> str:
     verdict = analysis.verdict
     items = [
-        (pair.certain, words.pair_sentence(verdict, pair))
-        for pair in sorted(verdict.pairs, key=lambda p: (not p.certain, p.shallow, p.deep))
+        (pair.certain, words.pair_sentence(verdict, pair)) for pair in words.key_pairs(verdict)
     ]
     cards = []
     for certain, title, colour in (
@@ -125,6 +126,8 @@ def _knowable(analysis: Analysis) -> str:
             f"<ul>{body}</ul></div>"
         )
     extra = [words.shallower_sentence(verdict), words.minimax_sentence(verdict)]
+    if len(verdict.pairs) > len(items):
+        extra.append("Pairs of other stages are listed further below.")
     notes = "".join(f"<p>{with_code(text)}</p>" for text in extra if text)
     return section(
         "What is certain, and what is not knowable",
@@ -177,10 +180,12 @@ def _warnings(analysis: Analysis) -> str | None:
     return section("Before you act on it", f'<ul class="warnings">{items}</ul>')
 
 
-def _what_ifs(analysis: Analysis) -> str:
+def _what_ifs(analysis: Analysis) -> str | None:
+    if not words.key_changes(analysis):
+        return None
     items = "".join(
         f"<li>{escape(words.what_if_sentence(analysis.verdict, change))}</li>"
-        for change in analysis.what_ifs
+        for change in words.key_changes(analysis)
     )
     return section("If the cascade were another", f"<ul>{items}</ul>")
 

@@ -17,6 +17,8 @@ h3{font-size:15px;margin:0 0 8px}
 .tile .k{font-size:12px;color:#5d6875}
 .tile .v{font-size:22px;font-weight:650;line-height:1.25;margin:2px 0;overflow-wrap:anywhere}
 .tile .n{font-size:12px;color:#5d6875}
+.doubt{border-left:4px solid #E69F00;background:#fdf6e8;border-radius:0 8px 8px 0;
+padding:10px 16px;margin:0 0 18px}
 .note{color:#5d6875;font-size:13px;margin:12px 0}
 header .note{margin:16px 0 0}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:16px;
@@ -38,6 +40,7 @@ table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:ta
 th{text-align:left;font-weight:500;color:#5d6875;font-size:12px;border-bottom:1px solid #d5dbe1;
 padding:6px 14px 6px 0;vertical-align:bottom}
 td{padding:7px 14px 7px 0;border-bottom:1px solid #eef1f4;vertical-align:top}
+td:first-child{white-space:nowrap}
 tr.now td{font-weight:650}
 .dot{display:inline-block;width:10px;height:10px;border-radius:50%;margin-right:8px}
 code{background:#eef1f4;border-radius:4px;padding:1px 5px;font-size:13px}

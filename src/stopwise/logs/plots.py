@@ -39,13 +39,14 @@ def ladder(verdict: Verdict, stage: int) -> str:
     spent = verdict.costs.cumulative
     mistake_cost = verdict.costs.mistake_cost
     width, height = 470.0, 300.0
-    left, right, top, bottom = 56.0, 16.0, 18.0, 48.0
+    left, right, top, bottom = 56.0, 16.0, 18.0 + 16 * len(pairs), 48.0
+    height += 8.0 * len(pairs)
     draw = Drawing(width, height, f"what deeper stages would have to mend, seen from {name}")
     x_low = spent[stage]
     x_high = spent[-1] if spent[-1] > x_low else x_low + 1
     x_high += 0.12 * (x_high - x_low)
     tallest = max(*(pair.may_differ_high for pair in pairs), 0.02)
-    y_high = min(1.0, tallest * 1.3)
+    y_high = min(1.0, tallest * 1.12)
 
     def x(cost: float) -> float:
         return left + (cost - x_low) / (x_high - x_low) * (width - left - right)
@@ -87,15 +88,7 @@ def ladder(verdict: Verdict, stage: int) -> str:
             fill=colour, opacity=0.35, title=title, round_=3,
         )  # fmt: skip
         draw.circle(at, y(pair.disagreement), 5, fill=colour, title=title)
-        anchor = "end" if at > width - 130 else "start"
-        shift = -12 if anchor == "end" else 12
-        draw.text(
-            at + shift, y(pair.disagreement) - 6, short(deep), anchor=anchor, size=12, bold=True
-        )
-        draw.text(
-            at + shift, y(pair.disagreement) + 8, share(pair.disagreement),
-            anchor=anchor, size=11, colour=GREY,
-        )  # fmt: skip
+        _name_above(draw, pairs.index(pair), short(deep), at, y(pair.may_differ_high), width)
     draw.circle(x(x_low), y(0), 5, fill=stage_colour(stage))
     middle = x(x_low + 0.62 * (line_end - x_low)), y(0.62 * reach)
     slope = math.degrees(math.atan2(y(reach) - y(0), x(line_end) - x(x_low)))
@@ -104,6 +97,16 @@ def ladder(verdict: Verdict, stage: int) -> str:
         colour=GREY, turn=slope,
     )  # fmt: skip
     return str(draw)
+
+
+def _name_above(draw: Drawing, row: int, name: str, at: float, band: float, width: float) -> None:
+    """A stage's name in a row of its own above the plot, so that names never meet."""
+    height = 14.0 + 16 * row
+    draw.line(at, height + 4, at, band, colour=GREY, width=0.7)
+    long = 7.6 * len(name)
+    start = at - 4 - long if at > width / 2 else at + 4
+    draw.rect(start - 1, height - 9, long + 2, 14, fill="#fff")
+    draw.text(start + long / 2, height + 2, name, anchor="middle", size=12, bold=True)
 
 
 def strip(analysis: Analysis) -> str:

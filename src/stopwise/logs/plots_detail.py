@@ -17,7 +17,7 @@ from stopwise.logs.svg import (
     stage_colour,
 )
 from stopwise.logs.verdict import pair_indices
-from stopwise.logs.words import round_share, share
+from stopwise.logs.words import key_pairs, round_share, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,9 +101,9 @@ def frequent_switches(counts: Counts, most: int = 8) -> list[tuple[str, str, str
 
 
 def disagreement_over_time(analysis: Analysis) -> str:
-    """The disagreement of every pair in each part of the log."""
+    """The disagreement in each part of the log, of the pairs that are worth a sentence."""
     names = analysis.verdict.stages
-    pairs = pair_indices(len(names))
+    pairs = [(pair.shallow, pair.deep) for pair in key_pairs(analysis.verdict)]
     values = [part.disagreement for part in analysis.over_time]
     finite = [float(v[i, j]) for v in values for i, j in pairs if not math.isnan(v[i, j])]
     frame = _TimeFrame(analysis, min(1.0, max([*finite, 0.02]) * 1.15), "disagreement over the log")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from stopwise.evidence import Evidence
 from stopwise.logs.count import Counts
 from stopwise.logs.findings import LOW_COUNT, SIGMAS, Warning
 from stopwise.logs.rows import abstentions, changes_over_time, labels_alike, partial
-from stopwise.logs.verdict import Verdict, pair_indices
+from stopwise.logs.verdict import Verdict
 from stopwise.logs.words import share as percent
+from stopwise.problem import IntArray
 
 OUTLIER_RATIO = 1.5
 """A stage is an outlier if even its nearest stage is this much further than the others' nearest."""
@@ -28,19 +29,22 @@ def warnings_of(
 ) -> list[Warning]:
     """All that should be pointed out, the weightiest first."""
     found = [Warning("selective_log", text) for text in selective.values()]
-    for check in (outlier_stages, order_in_question):
-        found += check(counts, verdict, evidence)
+    found += order_in_question(counts)
     found += changes_over_time(counts)
-    found += warnings_of_evidence(verdict, evidence, len(counts.labels))
+    found = warnings_of_evidence(verdict, evidence, len(counts.labels), first=found)
     found += abstentions(counts)
     found += partial(counts)
     found += labels_alike(counts)
     return found
 
 
-def warnings_of_evidence(verdict: Verdict, evidence: Evidence, labels: int) -> list[Warning]:
-    """What the pair counters alone show."""
+def warnings_of_evidence(
+    verdict: Verdict, evidence: Evidence, labels: int, first: Sequence[Warning] = ()
+) -> list[Warning]:
+    """What the pair counters alone show, with other findings put after the outliers."""
     return [
+        *outlier_stages(verdict),
+        *first,
         *too_dear(verdict),
         *too_few_rows(verdict),
         *switching_twice(evidence, labels),
@@ -50,69 +54,74 @@ def warnings_of_evidence(verdict: Verdict, evidence: Evidence, labels: int) -> l
 # ---- stages ---------------------------------------------------------------------------------
 
 
-def outlier_stages(counts: Counts, verdict: Verdict, evidence: Evidence) -> Iterator[Warning]:
+def outlier_stages(verdict: Verdict) -> Iterator[Warning]:
     """A stage that agrees with nobody: even its nearest is far, while others are near each other.
 
     With only two stages, disagreement has no side, and nobody can be named.
     """
-    count = evidence.count
-    if count < 3:
+    names = verdict.stages
+    if len(names) < 3:
         return
     low, high = _bounds(verdict, "low"), _bounds(verdict, "high")
     share = _bounds(verdict, "disagreement")
-    for s in range(count):
-        others = [k for k in range(count) if k != s]
+    for s in range(len(names)):
+        others = [k for k in range(len(names)) if k != s]
         nearest = min(others, key=lambda k: share[s, k])
-        # The others' nearest, among themselves: what agreement looks like in this cascade.
-        usual = [min((share[k, o], k, o) for o in others if o != k) for k in others]
-        typical, k, o = max(usual)
-        if share[s, nearest] >= OUTLIER_RATIO * typical and low[s, nearest] > high[k, o]:
-            dearest = s == int(np.argmax(verdict.costs.per_stage))
-            yield Warning(
-                "outlier_stage",
-                f"{counts.stages[s]} agrees with nobody: it differs from its nearest stage"
-                f" ({counts.stages[nearest]}) on {percent(share[s, nearest])} of items, while"
-                " the others"
-                f" have one within {percent(typical)}."
-                + (
-                    " It is the dearest stage, and may well be the worst: try without it."
-                    if dearest and s
-                    else " It may be the worst stage."
-                ),
-            )
+        # How near the others have somebody among themselves: what agreement looks like here.
+        usual = sorted(min((share[k, o], k, o) for o in others if o != k) for k in others)
+        typical, k, o = usual[len(usual) // 2]
+        if share[s, nearest] < OUTLIER_RATIO * typical or low[s, nearest] <= high[k, o]:
+            continue
+        if s == 0:
+            advice = "As the cheapest it may well be the worst stage."
+        elif s == int(np.argmax(verdict.costs.per_stage)):
+            advice = "It is the dearest, and yet may well be the worst stage: try without it."
+        else:
+            advice = "It may well be the worst stage: try without it."
+        yield Warning(
+            "outlier_stage",
+            f"{names[s]} agrees with nobody: it differs from its nearest stage ({names[nearest]})"
+            f" on {percent(share[s, nearest])} of items, where {percent(typical)} is usual among"
+            f" the others. {advice}",
+            s,
+        )
 
 
-def order_in_question(counts: Counts, verdict: Verdict, evidence: Evidence) -> Iterator[Warning]:
+def order_in_question(counts: Counts) -> Iterator[Warning]:
     """A dearer stage further from the rest than a cheaper one.
 
     If errors were independent, the stage that differs more from all others would be the worse one
     (with two labels, 1 - 2 p_ij = (1 - 2 gamma_i)(1 - 2 gamma_j)). They never quite are: a hint.
     """
-    count = evidence.count
-    if count < 3:
-        return
+    count = len(counts.stages)
     complete = (counts.codes >= 0).all(axis=1)
     codes, number = counts.codes[complete], counts.number[complete]
     rows = int(number.sum())
-    if rows < LOW_COUNT:
+    if count < 3 or rows < LOW_COUNT:
         return
-    for i, j in pair_indices(count):
-        others = [k for k in range(count) if k not in (i, j)]
-        excess = sum(
-            (codes[:, j] != codes[:, k]).astype(float) - (codes[:, i] != codes[:, k])
-            for k in others
-        ) / len(others)
-        mean = float(number @ excess) / rows
-        error = np.sqrt(max(float(number @ excess**2) / rows - mean**2, 0.0) / rows)
-        nearer = float(number @ sum((codes[:, i] != codes[:, k]) for k in others)) / len(others)
-        if mean > max(SIGMAS * error, (ORDER_RATIO - 1) * nearer / rows):
+    for j in range(1, count):
+        nearer = {i: gap for i in range(j) if (gap := _further(codes, number, rows, i, j))}
+        if nearer:
+            cheaper = ", ".join(counts.stages[i] for i in nearer)
             yield Warning(
                 "order_questioned",
-                f"{counts.stages[j]} costs more than {counts.stages[i]} but differs more from the"
-                f" other stages (by {percent(mean)} of items on average). If errors are"
-                " independent it"
-                " is the worse of the two: question its place.",
+                f"{counts.stages[j]} comes after {cheaper} but differs more from the other stages"
+                f" (by {percent(max(nearer.values()))} of items on average). If errors were"
+                " independent it would be the worse one: question its place.",
+                j,
             )
+
+
+def _further(codes: IntArray, number: IntArray, rows: int, i: int, j: int) -> float | None:
+    """By how much j differs more from the others than i does, if that is more than chance."""
+    others = [k for k in range(codes.shape[1]) if k not in (i, j)]
+    of_i = np.mean([codes[:, i] != codes[:, k] for k in others], axis=0)
+    of_j = np.mean([codes[:, j] != codes[:, k] for k in others], axis=0)
+    excess = of_j - of_i
+    mean = float(number @ excess) / rows
+    error = np.sqrt(max(float(number @ excess**2) / rows - mean**2, 0.0) / rows)
+    least = (ORDER_RATIO - 1) * float(number @ of_i) / rows
+    return mean if mean > max(SIGMAS * error, least) else None
 
 
 def too_dear(verdict: Verdict) -> Iterator[Warning]:

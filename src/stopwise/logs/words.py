@@ -95,6 +95,41 @@ def shallower_sentence(verdict: Verdict) -> str | None:
     )
 
 
+def caution_sentence(analysis: Analysis) -> str | None:
+    """What a warning about the recommended stage itself means for the choice."""
+    verdict = analysis.verdict
+    at = verdict.recommended
+    doubted = any(
+        w.stage == at and w.code in ("outlier_stage", "order_questioned") for w in analysis.warnings
+    )
+    without = next((w for w in analysis.what_ifs if w.change == f"drop {verdict.stages[at]}"), None)
+    if not doubted or not at or without is None:
+        return None
+    instead = verdict.stages[without.recommended]
+    step = abs(without.cost_change)
+    change = f"{amount(step)} {'less' if without.cost_change < 0 else 'more'}"
+    return (
+        f"But doubt {verdict.stages[at]}: it differs from the other stages more than cheaper ones"
+        f" do (see the warnings). Without it the rule stops at {instead}, which costs {change} an"
+        " item; an audit tells which is right."
+    )
+
+
+def key_pairs(verdict: Verdict) -> list[Pair]:
+    """The pairs worth a sentence: all of a short cascade, else those of the recommended stage."""
+    if len(verdict.pairs) <= 3:
+        return list(verdict.pairs)
+    return [pair for pair in verdict.pairs if verdict.recommended in (pair.shallow, pair.deep)]
+
+
+def key_changes(analysis: Analysis) -> list[WhatIf]:
+    """Changes of the cascade that change the choice; else those that save most."""
+    at = analysis.verdict.recommended
+    changed = [change for change in analysis.what_ifs if change.recommended != at]
+    rest = [c for c in analysis.what_ifs if c.recommended == at and c.cost_change < -1e-12]
+    return changed + sorted(rest, key=lambda change: change.cost_change)[:2]
+
+
 def minimax_sentence(verdict: Verdict) -> str:
     """The stage with the smallest worst case, in cost units."""
     stage = verdict.minimax_stage
