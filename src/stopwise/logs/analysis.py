@@ -13,7 +13,7 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.count import ABSTAINED_CODE, NOT_CALLED, Counts, MeasuredCosts, count
-from stopwise.logs.findings import Warning
+from stopwise.logs.findings import LogWarning
 from stopwise.logs.read import open_log
 from stopwise.logs.rows import selective_stages
 from stopwise.logs.scoring import Score, score
@@ -66,7 +66,7 @@ class Analysis:
     evidence: Evidence
     sweep: tuple[Window, ...]
     what_ifs: tuple[WhatIf, ...]
-    warnings: tuple[Warning, ...]
+    warnings: tuple[LogWarning, ...]
     over_time: tuple[Part, ...] = ()
     segments: tuple[Segment, ...] = ()
     counts: Counts | None = None
@@ -221,11 +221,11 @@ def costs_of(
     )
 
 
-def _assumed(settings: Settings) -> list[Warning]:
+def _assumed(settings: Settings) -> list[LogWarning]:
     if settings.mistake_cost is not None:
         return []
     return [
-        Warning(
+        LogWarning(
             "mistake_cost_assumed",
             "no mistake cost was given, so a wrong answer is taken to cost 1 in the units of the"
             " costs; see the sweep for other values.",

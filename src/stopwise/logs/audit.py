@@ -155,7 +155,8 @@ def plan_audit(
 ) -> Plan:
     """Read a log and find what is in question; the tolerance is in cost units an item.
 
-    Items on which some stage abstained are left out: they cannot be compared.
+    Items on which some stage abstained are left out, since they cannot be compared; and, where a
+    truth is named to simulate with, those without one.
     """
     settings = settings_from(settings, given)
     accepted = "a cost of 0 or more: a difference an item that nobody minds"
@@ -163,8 +164,10 @@ def plan_audit(
         raise fail("tolerance", tolerance, accepted)
     rows = read_rows(log, settings)
     answered = (rows.codes >= 0).all(axis=1)
+    if rows.truth is not None:
+        answered &= rows.truth >= 0
     if not answered.any():
-        raise StopwiseError(f"{rows.name}: no row has an answer of every stage")
+        raise StopwiseError(f"{rows.name}: no row has an answer of every stage (and a truth)")
     kept = Rows(
         name=rows.name,
         stages=rows.stages,
@@ -191,11 +194,14 @@ def assess(plan: Plan, order: IntArray, truth: Mapping[int, int], batch: int = 2
     """
     lost: set[int] = set()
     findings = []
+    labelled = np.zeros(len(order), dtype=bool)
+    codes = np.full(len(order), -1, dtype=np.int64)
+    for item, code in truth.items():
+        labelled[item], codes[item] = True, code
     for pair in plan.pairs:
         own = order[plan.differ[pair][order]]
-        known = _until_gap(own, truth)
-        labels = np.array([truth[int(item)] for item in known], dtype=np.int64)
-        finding = _finding(plan, pair, known, labels)
+        known = own[: _first_gap(labelled[own])]
+        finding = _finding(plan, pair, known, codes[known])
         findings.append(finding)
         if finding.finding == "deeper pays":
             lost.add(pair[0])
@@ -203,9 +209,7 @@ def assess(plan: Plan, order: IntArray, truth: Mapping[int, int], batch: int = 2
             lost.add(pair[1])
     left = tuple(stage for stage in plan.candidates if stage not in lost)
     worth = plan.worth_labelling(left) if left else np.zeros(len(order), dtype=bool)
-    following = [int(item) for item in order[worth[order]] if int(item) not in truth]
-    if len(left) <= 1:
-        following = []
+    following = order[(worth & ~labelled)[order]][: batch if len(left) > 1 else 0]
     every = int(plan.worth_labelling(plan.candidates).sum())
     used = len(truth)
     return Audit(
@@ -217,13 +221,12 @@ def assess(plan: Plan, order: IntArray, truth: Mapping[int, int], batch: int = 2
         worth_labelling=every,
         random_labels=round(used * len(plan.rows.codes) / every) if every else 0,
         pairs=tuple(findings),
-        next_items=tuple(following[:batch]),
+        next_items=tuple(int(item) for item in following),
     )
 
 
-def _until_gap(items: IntArray, truth: Mapping[int, int]) -> IntArray:
-    known = np.array([int(item) in truth for item in items], dtype=bool)
-    return items if known.all() else items[: int(known.argmin())]
+def _first_gap(labelled: NDArray[np.bool_]) -> int:
+    return len(labelled) if labelled.all() else int(labelled.argmin())
 
 
 def _finding(plan: Plan, pair: tuple[int, int], items: IntArray, truth: IntArray) -> PairFinding:

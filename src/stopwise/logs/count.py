@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
 from stopwise.logs.files import collect, need_polars
-from stopwise.logs.labels import plain_label
+from stopwise.logs.labels import plain_label, refuse_disjoint_labels, too_many_labels
 from stopwise.logs.read import Log
 from stopwise.problem import IntArray
 
@@ -141,10 +141,10 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
         columns.append(codes)
         distinct = len(np.unique(codes[codes >= 0]))
         if distinct > log.settings.max_labels:
-            raise _too_many_labels(stage, distinct, log.settings.max_labels)
+            raise too_many_labels(stage, distinct, log.settings.max_labels)
     raw, labels = _in_order(np.stack(columns, axis=1), labels)
     if compare_labels:
-        _refuse_disjoint_labels(log.stages, raw, list(labels))
+        refuse_disjoint_labels(log.stages, raw, list(labels))
     segments: dict[str, int] = {}
     segment = np.full(table.height, -1, dtype=np.int64)
     if "segment" in table.columns:
@@ -284,42 +284,4 @@ def _refuse_free_text(log: Log, columns: list[str]) -> None:
     )
     for name, stage in zip(columns, log.stages, strict=True):
         if int(peek[name][0]) > log.settings.max_labels + 1:  # a blank counts as one here
-            raise _too_many_labels(stage, int(peek[name][0]), log.settings.max_labels)
-
-
-def _too_many_labels(stage: str, found: int, most: int) -> StopwiseError:
-    return StopwiseError(
-        f"stage {stage}: {found:,} or more different outputs, which looks like free text or scores;"
-        f" turn them into labels first, or raise --max-labels (now {most:,})"
-    )
-
-
-def _refuse_disjoint_labels(stages: tuple[str, ...], codes: IntArray, labels: list[str]) -> None:
-    """Two stages without one label in common speak different languages; comparing is no use."""
-    used = [set(np.unique(codes[codes[:, at] >= 0, at]).tolist()) for at in range(len(stages))]
-    for i in range(len(stages)):
-        for j in range(i + 1, len(stages)):
-            if not used[i] or not used[j] or used[i] & used[j]:
-                continue
-            few = min(len(used[i]), len(used[j])) == 1 and len(codes) < 20
-            if few and _are_numbers(labels, used[i]) == _are_numbers(labels, used[j]):
-                continue
-            raise StopwiseError(
-                f"stages {stages[i]} and {stages[j]} never give the same label"
-                f" ({_some(labels, used[i])} against {_some(labels, used[j])});"
-                " write their outputs with the same labels"
-            )
-
-
-def _are_numbers(labels: list[str], codes: set[int]) -> bool:
-    try:
-        for code in codes:
-            float(labels[code])
-    except ValueError:
-        return False
-    return True
-
-
-def _some(labels: list[str], codes: set[int]) -> str:
-    shown = [repr(labels[code][:20]) for code in sorted(codes)[:3]]
-    return ", ".join(shown) + (", ..." if len(codes) > 3 else "")
+            raise too_many_labels(stage, int(peek[name][0]), log.settings.max_labels)

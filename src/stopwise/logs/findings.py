@@ -15,7 +15,7 @@ LOW_COUNT = 30
 
 
 @dataclass(frozen=True)
-class Warning:
+class LogWarning:
     """A code for scripts, a sentence for people, and the stage it is about, if it is about one."""
 
     code: str

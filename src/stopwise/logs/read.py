@@ -88,8 +88,11 @@ def _open_wide(frame: pl.LazyFrame, name: str, types: dict[str, Any], settings: 
     for stage in stages:
         if stage not in types:
             raise _no_column("stages", stage, types)
-        if types[stage].is_nested():
-            raise fail(f"column {stage}", str(types[stage]), "one label a row, not lists")
+        if types[stage].is_nested() or types[stage] in (polars.Binary, polars.Object):
+            raise fail(
+                f"column {stage}", str(types[stage]),
+                "one label a row (text, a number or a truth value), not lists or bytes",
+            )  # fmt: skip
     measured = settings.costs is None
     without = [stage for stage in stages if stage not in billed]
     if measured and without:

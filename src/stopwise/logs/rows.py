@@ -8,7 +8,7 @@ import numpy as np
 
 from stopwise.costs import FloatArray
 from stopwise.logs.count import ABSTAINED_CODE, NOT_CALLED, Counts, evidence_of
-from stopwise.logs.findings import LOW_COUNT, Warning, difference
+from stopwise.logs.findings import LOW_COUNT, LogWarning, difference
 from stopwise.logs.verdict import pair_indices
 from stopwise.logs.words import share as percent
 
@@ -19,7 +19,7 @@ SORTED = 0.2
 """Outputs whose shares moved by more (in total variation) look sorted."""
 
 
-def changes_over_time(counts: Counts) -> Iterator[Warning]:
+def changes_over_time(counts: Counts) -> Iterator[LogWarning]:
     """Disagreement, or the outputs themselves, differ between the first and the last fifth."""
     if counts.rows < 2 * LOW_COUNT or counts.blocks < 5:
         return
@@ -38,7 +38,7 @@ def changes_over_time(counts: Counts) -> Iterator[Warning]:
     moved = max((_label_shift(first, last, at) for at in range(len(counts.stages))), default=None)
     if moved is not None and moved[0] > SORTED:
         _, at, label, share, later = moved
-        yield Warning(
+        yield LogWarning(
             "sorted_log",
             f"the log looks sorted: {counts.stages[at]} says {counts.labels[label]!r} on"
             f" {percent(share)} of the first fifth of the rows and {percent(later)} of the"
@@ -47,7 +47,7 @@ def changes_over_time(counts: Counts) -> Iterator[Warning]:
         )
     if drifts:
         _, i, j, share, later = max(drifts)
-        yield Warning(
+        yield LogWarning(
             "drift",
             f"disagreement of {counts.stages[i]} and {counts.stages[j]} changes over the log:"
             f" {percent(share)} in the first fifth of the rows, {percent(later)} in the last."
@@ -74,13 +74,13 @@ def _label_shift(first: Counts, last: Counts, at: int) -> tuple[float, int, int,
     return (size_of_move, at, label, float(a[label]), float(b[label]))
 
 
-def abstentions(counts: Counts) -> Iterator[Warning]:
+def abstentions(counts: Counts) -> Iterator[LogWarning]:
     """Stages that often give no answer."""
     for at, stage in enumerate(counts.stages):
         called = counts.number[counts.codes[:, at] != NOT_CALLED].sum()
         silent = counts.number[counts.codes[:, at] == ABSTAINED_CODE].sum()
         if silent and silent >= 0.01 * called:
-            yield Warning(
+            yield LogWarning(
                 "abstentions",
                 f"{stage} gave no answer on {silent:,} of {called:,} items"
                 f" ({percent(silent / called)})."
@@ -89,12 +89,12 @@ def abstentions(counts: Counts) -> Iterator[Warning]:
             )
 
 
-def partial(counts: Counts) -> Iterator[Warning]:
+def partial(counts: Counts) -> Iterator[LogWarning]:
     """Stages that were called on a part of the rows only."""
     for at, stage in enumerate(counts.stages):
         missing = counts.number[counts.codes[:, at] == NOT_CALLED].sum()
         if missing:
-            yield Warning(
+            yield LogWarning(
                 "partial_log",
                 f"{stage} was not called on {missing:,} of {counts.rows:,} items"
                 f" ({percent(missing / counts.rows)}); its pairs rest on the others. (If these"
@@ -103,13 +103,13 @@ def partial(counts: Counts) -> Iterator[Warning]:
             )
 
 
-def labels_alike(counts: Counts) -> Iterator[Warning]:
+def labels_alike(counts: Counts) -> Iterator[LogWarning]:
     """Labels that differ only by upper and lower case are probably one."""
     spelled: dict[str, str] = {}
     for label in counts.labels:
         other = spelled.setdefault(label.casefold(), label)
         if other != label:
-            yield Warning(
+            yield LogWarning(
                 "labels_differ_in_case",
                 f"the labels {other!r} and {label!r} differ only in case and count as two.",
             )

@@ -9,7 +9,7 @@ import numpy as np
 from stopwise.costs import FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.count import Counts
-from stopwise.logs.findings import LOW_COUNT, SIGMAS, Warning
+from stopwise.logs.findings import LOW_COUNT, SIGMAS, LogWarning
 from stopwise.logs.rows import abstentions, changes_over_time, labels_alike, partial
 from stopwise.logs.verdict import Verdict
 from stopwise.logs.words import share as percent
@@ -26,9 +26,9 @@ FEW_ROWS = 100
 
 def warnings_of(
     counts: Counts, verdict: Verdict, evidence: Evidence, selective: dict[int, str]
-) -> list[Warning]:
+) -> list[LogWarning]:
     """All that should be pointed out, the weightiest first."""
-    found = [Warning("selective_log", text) for text in selective.values()]
+    found = [LogWarning("selective_log", text) for text in selective.values()]
     found += order_in_question(counts)
     found += changes_over_time(counts)
     found = warnings_of_evidence(verdict, evidence, len(counts.labels), first=found)
@@ -39,8 +39,8 @@ def warnings_of(
 
 
 def warnings_of_evidence(
-    verdict: Verdict, evidence: Evidence, labels: int, first: Sequence[Warning] = ()
-) -> list[Warning]:
+    verdict: Verdict, evidence: Evidence, labels: int, first: Sequence[LogWarning] = ()
+) -> list[LogWarning]:
     """What the pair counters alone show, with other findings put after the outliers."""
     return [
         *outlier_stages(verdict),
@@ -54,7 +54,7 @@ def warnings_of_evidence(
 # ---- stages ---------------------------------------------------------------------------------
 
 
-def outlier_stages(verdict: Verdict) -> Iterator[Warning]:
+def outlier_stages(verdict: Verdict) -> Iterator[LogWarning]:
     """A stage that agrees with nobody: even its nearest is far, while others are near each other.
 
     With only two stages, disagreement has no side, and nobody can be named.
@@ -78,7 +78,7 @@ def outlier_stages(verdict: Verdict) -> Iterator[Warning]:
             advice = "It is the dearest, and yet may well be the worst stage: try without it."
         else:
             advice = "It may well be the worst stage: try without it."
-        yield Warning(
+        yield LogWarning(
             "outlier_stage",
             f"{names[s]} agrees with nobody: it differs from its nearest stage ({names[nearest]})"
             f" on {percent(share[s, nearest])} of items, where {percent(typical)} is usual among"
@@ -87,7 +87,7 @@ def outlier_stages(verdict: Verdict) -> Iterator[Warning]:
         )
 
 
-def order_in_question(counts: Counts) -> Iterator[Warning]:
+def order_in_question(counts: Counts) -> Iterator[LogWarning]:
     """A dearer stage further from the rest than a cheaper one.
 
     If errors were independent, the stage that differs more from all others would be the worse one
@@ -103,7 +103,7 @@ def order_in_question(counts: Counts) -> Iterator[Warning]:
         nearer = {i: gap for i in range(j) if (gap := _further(codes, number, rows, i, j))}
         if nearer:
             cheaper = ", ".join(counts.stages[i] for i in nearer)
-            yield Warning(
+            yield LogWarning(
                 "order_questioned",
                 f"{counts.stages[j]} comes after {cheaper} but differs more from the other stages"
                 f" (by {percent(max(nearer.values()))} of items on average). If errors were"
@@ -124,11 +124,11 @@ def _further(codes: IntArray, number: IntArray, rows: int, i: int, j: int) -> fl
     return mean if mean > max(SIGMAS * error, least) else None
 
 
-def too_dear(verdict: Verdict) -> Iterator[Warning]:
+def too_dear(verdict: Verdict) -> Iterator[LogWarning]:
     """A step that costs as much as a mistake: mostly costs and mistake cost in other units."""
     for pair in verdict.pairs:
         if pair.deep == pair.shallow + 1 and pair.threshold >= 1:
-            yield Warning(
+            yield LogWarning(
                 "dearer_than_a_mistake",
                 f"calling {verdict.stages[pair.deep]} costs {pair.threshold:.4g} times a mistake,"
                 " so it cannot pay whatever it answers. Are its cost and the mistake cost in the"
@@ -136,7 +136,7 @@ def too_dear(verdict: Verdict) -> Iterator[Warning]:
             )
 
 
-def switching_twice(evidence: Evidence, labels: int) -> Iterator[Warning]:
+def switching_twice(evidence: Evidence, labels: int) -> Iterator[LogWarning]:
     """Rounds whose outputs switch twice: with two labels they refute strong dominance."""
     if evidence.switched_twice:
         share = evidence.switched_twice / evidence.switched
@@ -146,7 +146,7 @@ def switching_twice(evidence: Evidence, labels: int) -> Iterator[Warning]:
             if labels == 2
             else "which speaks against strong dominance (once right, right from there on)"
         )
-        yield Warning(
+        yield LogWarning(
             "not_strongly_dominant",
             f"on {evidence.switched_twice:,} items the answer switches twice or more along the"
             f" cascade ({percent(share)} of those on which it switches), {effect}.",
@@ -156,18 +156,18 @@ def switching_twice(evidence: Evidence, labels: int) -> Iterator[Warning]:
 # ---- rows -----------------------------------------------------------------------------------
 
 
-def too_few_rows(verdict: Verdict) -> Iterator[Warning]:
+def too_few_rows(verdict: Verdict) -> Iterator[LogWarning]:
     """Verdicts that more items, and no labels, would turn to certain; and tiny logs."""
     least = min(verdict.pairs, key=lambda pair: pair.seen)
     if least.seen < FEW_ROWS:
-        yield Warning(
+        yield LogWarning(
             "few_rows",
             f"only {least.seen} items were answered by both {verdict.stages[least.shallow]} and"
             f" {verdict.stages[least.deep]}: the intervals are wide.",
         )
     for pair in verdict.pairs:
         if pair.more_rows_settle is not None and not pair.certain:
-            yield Warning(
+            yield LogWarning(
                 "more_rows_would_tell",
                 f"too few rows to tell whether {verdict.stages[pair.deep]} can be ruled out against"
                 f" {verdict.stages[pair.shallow]}: about {pair.more_rows_settle:,} items like these"

@@ -5,7 +5,7 @@ import sqlite3
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stopwise.evidence import Evidence
@@ -26,6 +26,7 @@ def frame_of(table):
     return pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String)), names
 
 
+@settings(deadline=None, max_examples=60)
 @given(tables)
 def test_counting_patterns_equals_adding_rows(table):
     frame, names = frame_of(table)
@@ -35,6 +36,7 @@ def test_counting_patterns_equals_adding_rows(table):
     assert evidence_of(codes, np.ones(len(table), dtype=np.int64)) == wanted
 
 
+@settings(deadline=None, max_examples=60)
 @given(tables, st.integers(0, 40))
 def test_evidence_of_parts_adds_up(table, cut):
     frame, names = frame_of(table)
@@ -42,6 +44,7 @@ def test_evidence_of_parts_adds_up(table, cut):
     assert parts == evidence_of_frame(frame, names)
 
 
+@settings(deadline=None, max_examples=60)
 @given(tables)
 def test_every_row_is_counted_once(table):
     frame, names = frame_of(table)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -55,6 +55,7 @@ def test_two_valued_bets_are_likelihood_ratios():
     assert math.exp(below[0]) == pytest.approx(np.mean(1 - parts))
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=40), st.integers(0, 60))
 def test_bounds_are_ordered_and_hold_what_was_drawn(values, more):
     size = len(values) + more

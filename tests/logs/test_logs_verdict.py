@@ -51,6 +51,7 @@ def test_worst_case_by_hand():
     )
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 2)), min_size=1, max_size=12),
        st.lists(st.integers(0, 2), min_size=12, max_size=12))  # fmt: skip
 def test_may_differ_bounds_both_ways_to_count_abstentions(rows, truth):
@@ -68,8 +69,8 @@ def test_may_differ_bounds_both_ways_to_count_abstentions(rows, truth):
     assert abs(mistakes[0] - mistakes[1]) <= bound + 1e-12
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 2.0))
-@settings(max_examples=60)
 def test_rule_and_sweep_agree_with_the_problem(seed, mistake_cost):
     """The rule's choice is min B of Lemma 1, as `Problem` computes it, at every mistake cost."""
     rng = np.random.default_rng(seed)
