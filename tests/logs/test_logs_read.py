@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -149,3 +150,16 @@ def test_analysis_of_counts_is_what_analyze_does(log):
     settings = Settings.of(**GIVEN)
     counts = count(open_log(log, settings))
     assert analyze_counts("log", counts, settings).to_dict() == analyze(log, settings).to_dict()
+
+
+def test_same_log_same_result_to_the_last_bit(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {
+            "a": rng.integers(0, 3, 500), "a:cost": rng.random(500),
+            "b": rng.integers(0, 3, 500), "b:cost": rng.random(500),
+        }
+    )  # fmt: skip
+    frame.write_csv(tmp_path / "log.csv")
+    found = {json.dumps(analyze(tmp_path / "log.csv", mistake_cost=9).to_dict()) for _ in range(5)}
+    assert len(found) == 1

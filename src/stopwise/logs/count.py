@@ -6,6 +6,7 @@ later works on the groups, of which there are few, whatever the number of rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -220,7 +221,9 @@ def tell_blanks_apart(log: Log, table: pl.DataFrame, raw: IntArray) -> IntArray:
 
 def _measured(log: Log, table: pl.DataFrame) -> MeasuredCosts:
     def add(field: str) -> NDArray[np.float64]:
-        return np.array([float(table[f"{field}{at}"].sum()) for at in range(len(log.stages))])
+        # fsum is exact, so the order of the groups, which is none, does not show in the result.
+        columns = [f"{field}{at}" for at in range(len(log.stages))]
+        return np.array([math.fsum(table[name].to_list()) for name in columns])
 
     for at, stage in enumerate(log.stages):
         if bool(table[f"bad{at}"].any()):
