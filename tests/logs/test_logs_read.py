@@ -29,6 +29,7 @@ def test_every_kind_of_file_and_frame_gives_the_same_analysis(log, tmp_path):
     log.write_ndjson(tmp_path / "log.jsonl")
     (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "log.csv").read_bytes())
     (tmp_path / "crlf.csv").write_bytes((tmp_path / "log.csv").read_bytes().replace(b"\n", b"\r\n"))
+    log.write_csv(tmp_path / "log[1] *.csv")
     log[:700].write_parquet(tmp_path / "part-0.parquet")
     log[700:].write_parquet(tmp_path / "part-1.parquet")
     pandas_frame = log.to_pandas()
@@ -36,6 +37,7 @@ def test_every_kind_of_file_and_frame_gives_the_same_analysis(log, tmp_path):
         *(tmp_path / name for name in ("log.csv", "log.tsv", "semicolon.csv", "bom.csv")),
         *(tmp_path / name for name in ("crlf.csv", "log.parquet", "log.jsonl")),
         str(tmp_path / "part-*.parquet"),
+        tmp_path / "log[1] *.csv",
         log.lazy(),
         pandas_frame,
     ):

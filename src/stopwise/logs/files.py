@@ -59,11 +59,12 @@ def scan(log: object) -> tuple[pl.LazyFrame, str]:
         raise fail("log", path, "files of one kind")
     kind = kinds.pop()
     if kind == "Parquet":
-        return polars.scan_parquet(files), path
+        return polars.scan_parquet(files, glob=False), path
     if kind == "JSON lines":
         return polars.scan_ndjson(files, infer_schema_length=None), path
     separator = _separator(Path(files[0]))
-    return polars.scan_csv(files, infer_schema=False, separator=separator), path
+    frame = polars.scan_csv(files, infer_schema=False, separator=separator, glob=False)
+    return frame, path
 
 
 def collect(query: pl.LazyFrame, name: str) -> pl.DataFrame:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stopwise.logs.analysis import Analysis
 
-_PLAIN_NAMES = {
+PLAIN_NAMES = {
     "abstentions": "Stages that give no answer",
     "dearer_than_a_mistake": "Dearer than a mistake",
     "drift": "Changes over the log",
@@ -173,7 +173,7 @@ def _warnings(analysis: Analysis) -> str | None:
     if not analysis.warnings:
         return None
     items = "".join(
-        f'<li><b title="{escape(w.code)}">{escape(_PLAIN_NAMES.get(w.code, w.code))}</b>'
+        f'<li><b title="{escape(w.code)}">{escape(PLAIN_NAMES.get(w.code, w.code))}</b>'
         f" {escape(w.message)}</li>"
         for w in analysis.warnings
     )
