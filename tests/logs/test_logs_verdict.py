@@ -142,6 +142,16 @@ def test_bounds_against_scipy():
         assert high >= posterior.ppf(0.995)
 
 
+def test_credible_level_is_that_of_the_uniform_prior():
+    evidence = Evidence.from_counts([[0, 200], [0, 0]], [[0, 12], [0, 0]])
+    pair = judge(("a", "b"), evidence, Costs((0.0, 0.08))).pairs[0]
+    assert pair.credible_level == pytest.approx(stats.beta(13, 189).cdf(0.08))
+    # What is certain is credible at the level, too: its bound lies outside.
+    for cost in (0.08, 0.1, 0.12, 0.15):
+        pair = judge(("a", "b"), evidence, Costs((0.0, cost)), level=0.99).pairs[0]
+        assert not pair.certain or pair.credible_level >= 0.99
+
+
 def test_rows_needed_is_enough_and_hardly_more():
     for share, threshold in ((0.0, 0.05), (0.1, 0.13), (0.3, 0.31)):
         rows = rows_needed(share, threshold, 0.01)

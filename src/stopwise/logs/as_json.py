@@ -94,6 +94,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
                 "may_differ_high": pair.may_differ_high,
                 "threshold": pair.threshold,
                 "threshold_low": pair.threshold_low,
+                "credible_level": pair.credible_level,
                 "verdict": pair.verdict,
                 "more_rows_settle": pair.more_rows_settle,
             }

@@ -81,12 +81,13 @@ def pairs(analysis: Analysis) -> str:
             f"{share(pair.low)} to {share(pair.high)}",
             share(pair.may_differ_high),
             f"{pair.threshold:.4g}" if pair.threshold > 1 else share(pair.threshold),
+            share(pair.credible_level),
             pair.verdict,
         )
         for pair in verdict.pairs
     ]
     titles = ("shallower", "deeper", "seen together", "differ", "interval", "may differ, at most",
-              "worth it above", "verdict")  # fmt: skip
+              "worth it above", "credible that it cannot pay", "verdict")  # fmt: skip
     return section("Pairs", table(titles, rows))
 
 

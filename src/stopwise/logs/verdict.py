@@ -65,6 +65,8 @@ class Pair:
         may_differ_high: upper bound on the share of items on which the answers may differ, which
             also counts abstentions of one of the two and selectively missing answers.
         threshold: lambda (C_j - C_i); `threshold_low` at the lower bounds of measured costs.
+        credible_level: posterior probability, from a uniform prior, that the answers may differ on
+            less than the threshold, so that the deeper stage cannot be worth its price.
         verdict: "certain" (the deeper stage cannot be worth its price) or "not knowable".
         more_rows_settle: about how many items like these would make it certain; None if none.
     """
@@ -79,6 +81,7 @@ class Pair:
     may_differ_high: float
     threshold: float
     threshold_low: float
+    credible_level: float
     verdict: str
     more_rows_settle: int | None
 
@@ -207,6 +210,8 @@ def judge(
     low, high = share_bounds(evidence.disagreed, evidence.seen, tail)
     _, may_high = share_bounds(doubt.differ, doubt.seen, tail)
     may_high = np.maximum(may_high, high)
+    as_evidence = Evidence.from_counts(doubt.seen, doubt.differ)
+    credible, _ = UssTs().pair_tests(as_evidence, costs)
     shares = evidence.disagreement
     lows = cost_bounds.cumulative_low / costs.mistake_cost
     pairs = []
@@ -225,6 +230,7 @@ def judge(
                 may_differ_high=float(may_high[i, j]),
                 threshold=float(costs.thresholds[i, j]),
                 threshold_low=threshold_low,
+                credible_level=float(credible[i, j]),
                 verdict=CERTAIN if threshold_low > may_high[i, j] else NOT_KNOWABLE,
                 more_rows_settle=rows_needed(may_share, threshold_low, tail),
             )
