@@ -16,6 +16,9 @@ from stopwise.checks import StopwiseError
 # In the order in which `stopwise --help` shows them.
 COMMANDS = {
     "reproduce": "stopwise.cli.reproduce",
+    "analyze": "stopwise.cli.analyze",
+    "replay": "stopwise.cli.replay",
+    "audit": "stopwise.cli.audit",
     "simulate": "stopwise.cli.simulate",
     "problem": "stopwise.cli.problem",
     "policies": "stopwise.cli.policies",
