@@ -37,7 +37,8 @@ class Evidence:
     `seen[i, j]` and `disagreed[i, j]` for i < j count rounds in which both stages answered, and in
     which their answers differed. `switched` counts the rounds of three or more answers in which the
     output changed at least once along the cascade, and `switched_twice` those in which it changed
-    again: a second change refutes strong dominance. Adding two evidences adds the counters.
+    again: with two labels a second change refutes strong dominance. Adding two evidences adds the
+    counters.
 
     >>> evidence = Evidence(3)
     >>> evidence.add(["yes", "no", "no"])
