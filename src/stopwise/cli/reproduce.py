@@ -20,7 +20,9 @@ def command(
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Run only this figure: 1a, 1b, 1c, 2a, 2b, 2c. Repeatable."),
+        typer.Option(
+            metavar="ID", help="Run only this figure: 1a, 1b, 1c, 2a, 2b, 2c. Repeatable."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same files.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
@@ -66,26 +68,40 @@ def _say(run: Run, result: Result, done: int, total: int) -> None:
 
 
 def _print(done: Reproduction) -> None:
+    """One line for each curve: ours from both sources, and the published regret."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(
-        "figure", "dataset", "instance", "source", "policy", "regret", "published", "ratio",
-        box=None,
-    )  # fmt: skip
+    from stopwise.paper.comparison import Compared
+
+    curves: dict[tuple[str, str, str], dict[str, Compared]] = {}
     for row in done.compared:
         run = row.run
-        table.add_row(
-            run.figure,
-            run.dataset,
-            run.instance if run.x is None else f"{run.instance} xi={run.x:+.2f}",
-            run.source,
-            run.policy_name,
-            f"{row.ours.mean:.4g}",
-            "" if row.published is None else f"{row.published:.4g}",
-            "" if row.ratio is None else f"{row.ratio:.2f}",
-        )
-    Console(highlight=False).print(table)
+        what = f"{run.dataset} {run.instance}"
+        if run.x is not None:
+            what = f"{run.instance.removeprefix('optimal-').replace('-', ' ')} xi {run.x:+.2f}"
+        curves.setdefault((run.figure, what, run.policy_name), {})[run.source] = row
+    table = Table(box=None)
+    for name in ("fig", "problem", "policy"):
+        table.add_column(name, no_wrap=True)
+    for name in ("published", "calibrated", "ratio", "retrained*"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for key, by_source in curves.items():
+        fitted = by_source.get("calibrated")
+        other = by_source.get("retrained", by_source.get("as-printed"))
+        published = next(iter(by_source.values())).published
+        ratio = None if fitted is None else fitted.ratio
+        cells = [
+            "" if published is None else f"{published:.1f}",
+            "" if fitted is None else f"{fitted.ours.mean:.1f}",
+            "" if ratio is None else f"{ratio:.2f}",
+            "" if other is None else f"{other.ours.mean:.1f}",
+        ]
+        table.add_row(*key, *cells)
+    console = Console(highlight=False)
+    console.print(f"Mean regret at the last round, ours and published ({len(curves)} curves)")
+    console.print(table)
+    console.print("* BSC: the generator as printed. Calibrated is a fit to the figure.")
     typer.echo(f"\nThe report is {done.report}")
 
 

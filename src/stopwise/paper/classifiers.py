@@ -118,10 +118,10 @@ def retrained_heart() -> Predictions:
     The rule is the sum of squared differences to the paper's three error rates and looks at nothing
     else: not at disagreements, optimal arms, flags or figures.
     """
-    printed = np.array(get_dataset("heart").error_rates)
+    return min(heart_readings().values(), key=distance_to_printed)
 
-    def distance(predictions: Predictions) -> float:
-        rates = np.array(predictions.errors) / len(predictions.truth)
-        return float(((rates - printed) ** 2).sum())
 
-    return min(heart_readings().values(), key=distance)
+def distance_to_printed(heart: Predictions) -> float:
+    """Sum of squared differences between a reading's error rates and the paper's."""
+    rates = np.array(heart.errors) / len(heart.truth)
+    return float(((rates - np.array(get_dataset("heart").error_rates)) ** 2).sum())

@@ -95,7 +95,8 @@ def check_claims(rows: Iterable[Compared]) -> list[Claim]:
 
 
 def _growth_claims(curves: list[Compared], source: str) -> list[Claim]:
-    learnable, hopeless = [], []
+    learnable: list[Compared] = []
+    hopeless: list[Compared] = []
     for row in curves:
         printed = get_dataset(row.run.dataset).instance(int(row.run.instance))
         (learnable if printed.weak_dominance else hopeless).append(row)
@@ -108,7 +109,7 @@ def _growth_claims(curves: list[Compared], source: str) -> list[Claim]:
             Claim(
                 f"Sub-linear regret wherever the paper says WD ({source})",
                 not linear,
-                _names("linear: ", linear) or f"all {len(learnable)} curves",
+                _names("linear: ", linear) or f"{len(learnable)} of {len(learnable)} curves",
             )
         )
     if hopeless:
@@ -116,7 +117,7 @@ def _growth_claims(curves: list[Compared], source: str) -> list[Claim]:
             Claim(
                 f"Linear regret on instance 5 ({source})",
                 not sublinear,
-                _names("not linear: ", sublinear) or f"all {len(hopeless)} curves",
+                _names("not linear: ", sublinear) or f"{len(hopeless)} of {len(hopeless)}",
             )
         )
     return claims

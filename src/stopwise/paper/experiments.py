@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -176,13 +177,13 @@ def margin_environment(figure: Figure, sweep: Sweep, margin: float) -> Environme
     xi > -(p_i*j - (gamma_i* - gamma_j)), and cumulative costs may not fall.
     """
     best = sweep.optimal_arm - 1
-    start = Costs(tuple([*sweep.first_costs, 1.0, 1.0])[:3])
+    start = Costs((*sweep.first_costs, 1.0, 1.0)[:3])
     rates = make_environment(figure.dataset, "calibrated", start).problem.disagreements
     costs = list(sweep.first_costs)
     for arm in range(best + 1, 3):
         xi = margin if arm == sweep.varied_arm - 1 else figure.other_margin
         costs.append(round(sweep.first_costs[best] + float(rates[best, arm]) + xi, 12))
-    if any(later < sooner for sooner, later in zip(costs, costs[1:], strict=False)):
+    if any(later < sooner for sooner, later in itertools.pairwise(costs)):
         return None
     environment = make_environment(figure.dataset, "calibrated", Costs(tuple(costs)))
     return environment if environment.problem.optimal_stage == best else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ SOURCE_NAMES = {
     "retrained": "ours, classifiers retrained",
     "calibrated": "ours, calibrated (a fit to the figure)",
 }
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 10,
@@ -62,7 +62,7 @@ def draw(figure: Figure, results: Results, settings: Settings) -> dict[str, byte
 
     with matplotlib.rc_context(_STYLE):
         over_rounds = figure.over_rounds
-        canvas = Canvas(figsize=(10.6, 4.3) if over_rounds else (7.2, 4.6), layout="constrained")
+        canvas = Canvas(figsize=(10.6, 4.4) if over_rounds else (7.6, 4.8))
         FigureCanvasAgg(canvas)
         if over_rounds:
             _draw_over_rounds(canvas, figure, results, settings)
@@ -76,12 +76,11 @@ def draw(figure: Figure, results: Results, settings: Settings) -> dict[str, byte
     return files
 
 
-def _draw_over_rounds(
-    canvas: Canvas, figure: Figure, results: Results, settings: Settings
-) -> None:
-    """One panel for each source, the calibrated one first, on one scale."""
+def _draw_over_rounds(canvas: Canvas, figure: Figure, results: Results, settings: Settings) -> None:
+    """One panel for each source, the calibrated one first; the published points are in both."""
     sources = tuple(reversed(get_dataset(figure.dataset).sources))
-    panels = canvas.subplots(1, len(sources), sharey=True)
+    panels = canvas.subplots(1, len(sources))
+    canvas.subplots_adjust(left=0.07, right=0.975, top=0.89, bottom=0.235, wspace=0.13)
     compares_policies = len(figure.policies) > 1
     for panel, source in zip(panels, sources, strict=True):
         shown = [(run, result) for run, result in results if run.source == source]
@@ -101,9 +100,7 @@ def _draw_over_rounds(
     _legend(canvas, panels[0], any(run.published(settings.horizon) for run, _ in results), settings)
 
 
-def _curve(
-    panel: Axes, at: int, run: Run, result: Result, name: str, settings: Settings
-) -> None:
+def _curve(panel: Axes, at: int, run: Run, result: Result, name: str, settings: Settings) -> None:
     rounds = [0, *(point.round for point in result.curve)]
     means = [0.0, *(point.mean for point in result.curve)]
     panel.plot(rounds, means, color=COLOURS[at], linewidth=1.6, label=name)
@@ -138,15 +135,16 @@ def _legend(canvas: Canvas, panel: Axes, published: bool, settings: Settings) ->
             Line2D([], [], color="#444", linestyle="none", marker="o", markerfacecolor="white",
                    label="published")
         )  # fmt: skip
-    canvas.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    canvas.supxlabel(
-        f"mean of {settings.replications} replications, seed {settings.seed}",
-        fontsize=8, color="#666", x=0.99, ha="right",
+    canvas.legend(handles=handles, loc="lower center", ncols=len(handles), columnspacing=1.4)
+    canvas.text(
+        0.985, 0.985, f"{settings.replications:,} replications, seed {settings.seed}",
+        fontsize=8, color="#666", ha="right", va="top",
     )  # fmt: skip
 
 
 def _draw_over_margins(canvas: Canvas, results: Results, settings: Settings) -> None:
     panel = canvas.subplots()
+    canvas.subplots_adjust(left=0.105, right=0.985, top=0.94, bottom=0.215)
     sweeps = list(dict.fromkeys(run.instance for run, _ in results))
     for at, sweep in enumerate(sweeps):
         shown = [(run, result.final) for run, result in results if run.instance == sweep]
@@ -157,8 +155,8 @@ def _draw_over_margins(canvas: Canvas, results: Results, settings: Settings) -> 
         _published(panel, at, shown[0][0].published(settings.horizon))
     panel.axvline(0, color="#888", linewidth=1, linestyle=(0, (4, 3)))
     top = panel.get_ylim()[1]
-    for x, side, text in ((-0.004, "right", "weak dominance fails"), (0.004, "left", "holds")):
-        panel.text(x, top, text, ha=side, va="top", fontsize=9, color="#666")
+    for at_x, side, text in ((-0.004, "right", "weak dominance fails"), (0.004, "left", "holds")):
+        panel.text(at_x, top, text, ha=side, va="top", fontsize=9, color="#666")
     panel.set_xlabel("Margin ξ of weak dominance")
     panel.set_ylabel(f"Regret after {settings.horizon:,} rounds (in mistakes)")
     panel.set_xticks(np.arange(-0.12, 0.13, 0.03))

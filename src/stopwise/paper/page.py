@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -12,9 +13,10 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; color: var(--ink); background: #fff; line-height: 1.55;
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 2.5rem 1.25rem 5rem; }
+main { max-width: 64rem; margin: 0 auto; padding: 2.5rem 1.25rem 5rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.01em; }
-h2 { font-size: 1.35rem; margin: 3rem 0 .6rem; padding-top: 1rem; border-top: 1px solid var(--line); }
+h2 { font-size: 1.35rem; margin: 3rem 0 .6rem; padding-top: 1rem;
+  border-top: 1px solid var(--line); }
 h3 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
 p, ul, ol { max-width: 46rem; margin: .5rem 0; }
 li { margin: .25rem 0; }
@@ -26,9 +28,10 @@ a { color: var(--accent); text-decoration-thickness: 1px; text-underline-offset:
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums;
   min-width: 60%; }
 caption { text-align: left; color: var(--soft); padding: 0 0 .4rem; font-size: .875rem; }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
+th, td { padding: .3rem .65rem; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
-th { font-weight: 600; color: var(--soft); background: var(--wash); vertical-align: bottom; }
+th { white-space: normal; font-weight: 600; color: var(--soft); background: var(--wash);
+  vertical-align: bottom; }
 th.text, td.text { text-align: left; }
 td.wide { white-space: normal; min-width: 16rem; }
 tr:hover td { background: var(--wash); }
@@ -36,6 +39,7 @@ tr:hover td { background: var(--wash); }
 .bad { color: var(--bad); font-weight: 600; }
 figure { margin: 1rem 0 .5rem; }
 figure img { width: 100%; height: auto; display: block; }
+figure.narrow img { max-width: 44rem; }
 figcaption { color: var(--soft); font-size: .9rem; max-width: 46rem; margin-top: .3rem; }
 .doubt { border-left: 3px solid #d08700; background: #fdf8ee; padding: .6rem 1rem; margin: .8rem 0;
   max-width: 46rem; }
@@ -93,18 +97,43 @@ def table(
     )
 
 
-def image(svg: bytes, alt: str, caption: str) -> str:
+def image(svg: bytes, alt: str, caption: str, *, narrow: bool = False) -> str:
     """A figure with its picture inside the page."""
     data = base64.b64encode(svg).decode()
+    kind = ' class="narrow"' if narrow else ""
     return (
-        f'<figure><img alt="{html(alt)}" src="data:image/svg+xml;base64,{data}">'
+        f'<figure{kind}><img alt="{html(alt)}" src="data:image/svg+xml;base64,{data}">'
         f"<figcaption>{html(caption)}</figcaption></figure>"
     )
 
 
-def paragraphs(*texts: str) -> str:
-    """One paragraph each; `Raw` ones are taken as they are."""
-    return "\n".join(f"<p>{html(text)}</p>" for text in texts)
+def show_regret(value: float) -> str:
+    """A regret, with a digit after the point where that says something.
+
+    >>> show_regret(123.44), show_regret(12345.6), show_regret(math.inf)
+    ('123.4', '12,346', '∞')
+    """
+    if math.isinf(value):
+        return "∞"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}"
+
+
+def show_margin(value: float) -> str:
+    """A margin with its sign; infinite where no arm is beyond the optimal one.
+
+    >>> show_margin(0.01), show_margin(math.inf)
+    ('+0.0100', '∞')
+    """
+    return "∞" if math.isinf(value) else f"{value:+.4f}"
+
+
+def sign(flag: bool) -> str:
+    """A tick or a cross.
+
+    >>> sign(True)
+    '✓'
+    """
+    return "✓" if flag else "✗"
 
 
 def whole_page(title: str, body: str) -> str:

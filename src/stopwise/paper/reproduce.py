@@ -61,7 +61,7 @@ def write_outputs(folder: Path, settings: Settings) -> Reproduction:
     """
     rows = instance_rows()
     write_whole(folder / "tables" / "instances.csv", instances_csv(rows))
-    results = []
+    results: list[tuple[Run, Result]] = []
     drawings = {}
     for figure in load_figures().values():
         runs = list_runs([figure.id])
