@@ -88,8 +88,8 @@ $readings
 <p><b>Figures 2a and 2b.</b> The paper does not name the instance. Algorithm 2 is run as printed in
 its source, where the counters of all arms but the last start at zero.</p>
 <p><b>Figure 2c.</b> The paper states neither the costs nor the joint distribution. At ξ = 0
-exactly, a sampled disagreement is as likely above its threshold as below, for ever: the regret
-there depends on every detail of the distribution.</p>
+exactly, a sampled disagreement is about as likely above its threshold as below, for ever: the
+regret there depends on every detail of the distribution.</p>
 <p><b>Stream.</b> Calibrated instances draw independently. With a round-robin over 768 or 297 rows
 the regret depends on the order of the rows, which is not published, so no order could be claimed to
 be the paper's.</p>

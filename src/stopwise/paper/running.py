@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import stopwise
-from stopwise.checks import StopwiseError, whole_number
+from stopwise.checks import StopwiseError, finite_number, whole_number
 from stopwise.paper.experiments import POINTS, Run
 
 FORM = 1
@@ -105,8 +105,11 @@ def load_result(folder: Path, run: Run, settings: Settings) -> Result | None:
         curve = tuple(Point(**point) for point in form["curve"])
         if [point.round for point in curve] != settings.grid:
             return None
-        return Result(engine=form["engine"], curve=curve)
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        for point in curve:
+            for name in ("mean", "ci_low", "ci_high"):
+                finite_number(name, getattr(point, name))
+        return Result(engine=str(form["engine"]), curve=curve)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         # Not there, or cut off or changed by someone: it is run again.
         return None
 
