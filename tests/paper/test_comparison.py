@@ -14,7 +14,10 @@ def curve(final, exponent=0.5, width=0.01):
     means = [final * (t / 10_000) ** exponent for t in rounds]
     return Result(
         "made up",
-        tuple(Point(t, m, m * (1 - width), m * (1 + width)) for t, m in zip(rounds, means)),
+        tuple(
+            Point(t, m, m * (1 - width), m * (1 + width))
+            for t, m in zip(rounds, means, strict=True)
+        ),
     )
 
 
