@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -49,14 +50,15 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+def require_matplotlib() -> None:
+    """Say at once, before hours of work, that nothing could be drawn at their end."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise StopwiseError("matplotlib: not installed; the figures need stopwise[paper]")
+
+
 def draw(figure: Figure, results: Results, settings: Settings) -> dict[str, bytes]:
     """The figure's files: {"svg": ..., "png": ...}, the same bytes for the same results."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise StopwiseError(
-            "matplotlib: not installed; drawing the figures needs stopwise[paper]"
-        ) from None
+    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from stopwise.checks import StopwiseError
 from stopwise.paper.comparison import Compared, compare
 from stopwise.paper.experiments import Run, choose_figures, list_runs, load_figures
-from stopwise.paper.figures import draw
+from stopwise.paper.figures import draw, require_matplotlib
 from stopwise.paper.report import build_report
 from stopwise.paper.running import (
     Result,
@@ -48,6 +48,7 @@ def reproduce(
     Figures that are not named are shown too if their results were kept with these settings.
     """
     choose_figures(only)
+    require_matplotlib()
     _make_folder(folder)
     run_all(list_runs(only), folder, settings, jobs=jobs, progress=progress, finished=finished)
     return write_outputs(folder, settings)
