@@ -186,3 +186,10 @@ def test_an_unwritable_place_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StopwiseError, match="this is a file, but need a folder"):
         reproduce(tmp_path / "file", TINY, only=["2a"])
+
+
+def test_a_missing_matplotlib_is_said_before_anything_is_run(tmp_path, counted, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(StopwiseError, match="matplotlib: not installed"):
+        reproduce(tmp_path / "out", TINY, only=["2a"])
+    assert counted.calls == 0
