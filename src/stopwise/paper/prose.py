@@ -86,7 +86,9 @@ take the one whose error rates are nearest to the printed 0.2929, 0.2025, 0.1483
 squares. The rule looks at nothing else: the flags, and the regret, fall as they do.</p>
 $readings
 <p><b>Figures 2a and 2b.</b> The paper does not name the instance. Algorithm 2 is run as printed in
-its source, where the counters of all arms but the last start at zero.</p>
+its source, where the counters of all arms but the last start at zero. Both UCB rules are
+deterministic, so over a round-robin of rows all replications are one and their interval has no
+width.</p>
 <p><b>Figure 2c.</b> The paper states neither the costs nor the joint distribution. At ξ = 0
 exactly, a sampled disagreement is about as likely above its threshold as below, for ever: the
 regret there depends on every detail of the distribution.</p>
