@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,6 +71,15 @@ class Policy(ABC):
         del horizon, optimal_stage
         return self
 
+    def compiled_rule(self) -> Callable[..., None] | None:
+        """The rule once more for numba, if it has been written for it, so that simulations fly.
+
+        A function made by `numba.njit` of (seen, disagreed, thresholds, round, depths) that fills
+        `depths`; the counts and thresholds are tables of stages x stages. `check_policy` compares
+        it with the rule itself.
+        """
+        return None
+
     def parameters(self) -> Mapping[str, Any]:
         """The settings, as JSON would hold them.
 
@@ -88,7 +98,9 @@ class Policy(ABC):
         """
         usual = {field.name: field.default for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         settings = ",".join(
-            f"{key}={value}" for key, value in self.parameters().items() if value != usual[key]
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in self.parameters().items()
+            if value != usual[key]
         )
         return f"{self.name}:{settings}" if settings else self.name
 

@@ -1,58 +1,100 @@
-"""Which engine runs a simulation. An engine turns (problem, policy, seed) into depth counts."""
+"""Which engine runs a simulation. An engine turns a seed into depth counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import importlib.util
+import sys
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from stopwise.checks import fail
+from stopwise.checks import StopwiseError, fail
 from stopwise.policies.base import Policy
 from stopwise.problem import IntArray, Problem
 from stopwise.simulation.reference import run_replication
-from stopwise.simulation.results import Chunk
 from stopwise.simulation.streams import Stream
 
-CHUNK = 32
-"""Replications reduced together. Fixed, so that sums do not depend on the number of workers."""
 
-RunChunk = Callable[[Problem, Policy, IntArray, Stream, int, range], Chunk]
+class Engine(Protocol):
+    """A problem, a policy and a stream, ready to run replications."""
+
+    @property
+    def name(self) -> str:
+        """What results say they were made with."""
+
+    @property
+    def threads(self) -> bool:
+        """Whether workers should be threads (it frees the interpreter) or processes."""
+
+    @property
+    def chunk(self) -> int:
+        """Replications run together. Fixed, so that results do not depend on the workers."""
+
+    def prepare(self) -> None:
+        """Do once what all chunks need."""
+
+    def depth_counts(self, grid: IntArray, seed: int, indices: range) -> IntArray:
+        """Depth counts of replications x grid x stages."""
 
 
 @dataclass(frozen=True)
-class Engine:
-    """A way to run replications, and whether its workers should be threads or processes."""
+class ReferenceEngine:
+    """The literal loop, for any policy; every replication has its own child of the seed."""
 
-    name: str
-    run_chunk: RunChunk
-    threads: bool
+    problem: Problem
+    policy: Policy
+    stream: Stream
+    name: str = field(default="reference", init=False)
+    threads: bool = field(default=False, init=False)
+    chunk: int = field(default=16, init=False)
+
+    def prepare(self) -> None:
+        """Nothing to do."""
+
+    def depth_counts(self, grid: IntArray, seed: int, indices: range) -> IntArray:
+        """Depth counts of replications x grid x stages."""
+        tables = [
+            run_replication(
+                self.problem,
+                self.policy,
+                grid,
+                self.stream,
+                np.random.SeedSequence(seed, spawn_key=(index,)),
+            )
+            for index in indices
+        ]
+        return np.stack(tables)
 
 
-def run_reference_chunk(
-    problem: Problem, policy: Policy, grid: IntArray, stream: Stream, seed: int, indices: range
-) -> Chunk:
-    """Run the replications with these indices, each with its own child of the seed."""
-    tables = [
-        run_replication(
-            problem, policy, grid, stream, np.random.SeedSequence(seed, spawn_key=(index,))
-        )
-        for index in indices
-    ]
-    return Chunk.of(np.stack(tables), problem.gaps)
-
-
-REFERENCE = Engine("reference", run_reference_chunk, threads=False)
-
-
-def choose_engine(name: str, problem: Problem, policy: Policy) -> Engine:
-    """The engine of that name; "auto" takes the fastest that knows the policy.
+def choose_engine(name: str, problem: Problem, policy: Policy, stream: Stream) -> Engine:
+    """The engine of that name; "auto" takes the fast one where it knows the policy.
 
     >>> from stopwise import Costs, make_policy
     >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0.0, 0.1)))
-    >>> choose_engine("reference", problem, make_policy("uss-ts")).name
+    >>> choose_engine("reference", problem, make_policy("uss-ts"), "independent").name
     'reference'
     """
-    if name not in ("auto", "reference"):
-        raise fail("engine", name, "auto or reference")
-    return REFERENCE
+    if name not in ("auto", "fast", "reference"):
+        raise fail("engine", name, "auto, fast or reference")
+    if name == "reference":
+        return ReferenceEngine(problem, policy, stream)
+    from stopwise.simulation.fast import FastEngine, has_shortcut
+
+    if not has_shortcut(policy):
+        if name == "fast":
+            raise StopwiseError(
+                f"engine: the fast one has no shortcut for {policy.name}; use auto or reference,"
+                " or give the policy a compiled_rule"
+            )
+        return ReferenceEngine(problem, policy, stream)
+    if importlib.util.find_spec("numba") is None:
+        if name == "fast":
+            raise StopwiseError("engine: the fast one needs numba: pip install 'stopwise[fast]'")
+        print(
+            "stopwise: numba is not installed, so this runs on the slow reference engine;"
+            " pip install 'stopwise[fast]'",
+            file=sys.stderr,
+        )
+        return ReferenceEngine(problem, policy, stream)
+    return FastEngine(problem, policy, stream)

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from stopwise.checks import whole_number
-from stopwise.simulation.engines import CHUNK, Engine
+from stopwise.costs import FloatArray
+from stopwise.problem import IntArray
+from stopwise.simulation.engines import Engine
 from stopwise.simulation.results import Chunk
 
 
+def run_part(engine: Engine, gaps: FloatArray, grid: IntArray, seed: int, indices: range) -> Chunk:
+    """What a worker does: run some replications, return what the result needs of them."""
+    return Chunk.of(engine.depth_counts(grid, seed, indices), gaps)
+
+
 def run_in_order(
-    run_chunk: Callable[[range], Chunk],
-    replications: int,
     engine: Engine,
+    gaps: FloatArray,
+    grid: IntArray,
+    seed: int,
+    replications: int,
     *,
     jobs: int,
     progress: Callable[[int, int], None] | None = None,
@@ -21,10 +30,12 @@ def run_in_order(
     if jobs != -1:
         jobs = whole_number("jobs", jobs, least=1)
     parts = [
-        range(first, min(first + CHUNK, replications)) for first in range(0, replications, CHUNK)
+        range(first, min(first + engine.chunk, replications))
+        for first in range(0, replications, engine.chunk)
     ]
+    engine.prepare()
     done = 0
-    for part, chunk in zip(parts, _chunks(run_chunk, parts, engine, jobs), strict=True):
+    for part, chunk in zip(parts, _chunks(engine, gaps, grid, seed, parts, jobs), strict=True):
         done += len(part)
         if progress is not None:
             progress(done, replications)
@@ -32,10 +43,11 @@ def run_in_order(
 
 
 def _chunks(
-    run_chunk: Callable[[range], Chunk], parts: list[range], engine: Engine, jobs: int
+    engine: Engine, gaps: FloatArray, grid: IntArray, seed: int, parts: list[range], jobs: int
 ) -> Iterator[Chunk]:
     if jobs == 1 or len(parts) == 1:
-        yield from map(run_chunk, parts)
+        for part in parts:
+            yield run_part(engine, gaps, grid, seed, part)
         return
     from joblib import Parallel, delayed
 
@@ -43,7 +55,7 @@ def _chunks(
         n_jobs=jobs, return_as="generator", prefer="threads" if engine.threads else "processes"
     )
     try:
-        yield from parallel(delayed(run_chunk)(part) for part in parts)
+        yield from parallel(delayed(run_part)(engine, gaps, grid, seed, part) for part in parts)
     except KeyboardInterrupt:
         if not engine.threads:
             from joblib.externals.loky import get_reusable_executor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from stopwise.checks import whole_number
 from stopwise.policies.base import Policy
@@ -41,7 +40,8 @@ def simulate(
         seed: feeds one `numpy.random.SeedSequence`, spawned for every replication.
         stream: "independent" draws, or "round-robin" over the rows of a data set.
         grid: rounds at which the curve is reported: "linear", "log" or a list.
-        engine: "auto", or "reference" for the literal one.
+        engine: "auto" (the fast one where it knows the policy), "fast", or "reference" for the
+            literal loop.
         jobs: how many workers; -1 for all cores.
         progress: called with (replications done, replications in all).
 
@@ -58,9 +58,10 @@ def simulate(
     checked_stream = check_stream(problem, stream)
     told = chosen.told(horizon=horizon, optimal_stage=problem.optimal_stage)
     rounds = make_grid(grid, horizon)
-    picked = choose_engine(engine, problem, told)
-    run_chunk = partial(picked.run_chunk, problem, told, rounds, checked_stream, seed)
-    chunks = run_in_order(run_chunk, replications, picked, jobs=jobs, progress=progress)
+    picked = choose_engine(engine, problem, told, checked_stream)
+    chunks = run_in_order(
+        picked, problem.gaps, rounds, seed, replications, jobs=jobs, progress=progress
+    )
     regret, curve, finals, stage_counts = summarise(chunks, rounds)
     return Simulation(
         policy=chosen.label(),

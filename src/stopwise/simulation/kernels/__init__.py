@@ -1,0 +1,4 @@
+"""Compiled inner loops of the fast engine. Everything here is numba; nothing here is a new rule.
+
+Each rule that stands here a second time is tied to its policy by tests over random evidence.
+"""

@@ -1,0 +1,226 @@
+"""Replications of the confidence-bound rules, whose decision changes with the clock.
+
+Given the evidence the decision is certain, so only the moment when it changes matters. While the
+rule stops at one stage, its pairs with deeper stages are frozen and that moment has a closed form.
+The pairs before it do move; but bounds show that for so many rounds, whatever the outputs, the rule
+is sure to come as far, and these many grow with the evidence.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe
+from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.tables import Tables
+from stopwise.simulation.kernels.thompson import count_classes, count_rows, next_class
+
+# Rounds between two attempts at a bulk, doubled (up to 2^_MOST_PATIENCE) while they fail.
+_PATIENCE = 16
+_MOST_PATIENCE = 4
+# A bulk costs about as much as this many ordinary rounds.
+_BULK_COST = 16
+# Comparisons that hold by less than this are left to the ordinary round.
+_SLACK = 1e-12
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bound(pairs: Pairs, i: int, j: int, scaled_log: float) -> float:
+    """`D/N + sqrt(alpha ln t / N)`; `scaled_log` is alpha ln t."""
+    disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
+    if seen == 0.0:
+        return np.inf
+    return disagreed / seen + math.sqrt(scaled_log / seen)
+
+
+@njit(cache=True, nogil=True)
+def _passes(x: float, bound: float, strict: bool) -> bool:
+    return x > bound if strict else x >= bound
+
+
+@njit(cache=True, nogil=True)
+def decide(
+    pairs: Pairs, first: int, round: int, alpha: float, two_sided: bool, strict: bool
+) -> int:
+    """The rule from stage `first` on: USS-UCB if two-sided and strict, Algorithm 2 if neither."""
+    scaled_log = alpha * math.log(round)
+    last = len(pairs) - 1
+    for i in range(first, last):
+        chosen = True
+        for j in range(i + 1, last + 1):
+            if not _passes(pairs[i, j, X], _bound(pairs, i, j, scaled_log), strict):
+                chosen = False
+                break
+        if chosen and two_sided:
+            for j in range(i):
+                if pairs[j, i, X] > _bound(pairs, j, i, scaled_log):
+                    chosen = False
+                    break
+        if chosen:
+            return i
+    return last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _first_change(
+    pairs: Pairs, stage: int, round: int, after: int, alpha: float, strict: bool
+) -> int:
+    """The first round from `round` on in which `stage` fails against a deeper one; at most `after`.
+
+    Its pairs are frozen until then, and the bound of a frozen pair reaches its threshold when
+    alpha ln t = N (x - p)^2. That gives the round but for rounding, which the comparison settles.
+    """
+    change = after
+    for j in range(stage + 1, len(pairs)):
+        x, seen = pairs[stage, j, X], pairs[stage, j, A] + pairs[stage, j, B]
+        if not _passes(x, _bound(pairs, stage, j, alpha * math.log(round)), strict):
+            return round
+        logarithm = seen * (x - pairs[stage, j, A] / seen) ** 2 / alpha
+        if logarithm > math.log(change) + 1e-6:
+            continue
+        guess = max(int(math.exp(logarithm)), round + 1)
+        while guess > round + 1 and not _passes(
+            x, _bound(pairs, stage, j, alpha * math.log(guess - 1)), strict
+        ):
+            guess -= 1
+        while guess < change and _passes(
+            x, _bound(pairs, stage, j, alpha * math.log(guess)), strict
+        ):
+            guess += 1
+        change = min(change, guess)
+    return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def arrives_for(
+    pairs: Pairs, depth: int, round: int, rounds: int, alpha: float, two_sided: bool
+) -> bool:
+    """Whether every stage before `depth` is passed over in all these rounds, whatever is output.
+
+    A pair up to `depth` has n more observations, from none to all of them disagreements, while the
+    clock runs on; both ends of its bound are compared. For the two-sided rule `depth` itself must
+    also stay on the right side of all earlier stages.
+    """
+    early, late = alpha * math.log(round), alpha * math.log(round + rounds)
+    for i in range(depth + 1):
+        passed_over = False
+        for j in range(i + 1, depth + 1):
+            disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
+            least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
+            if seen > 0.0 and pairs[i, j, X] < least * (1.0 - _SLACK):
+                passed_over = True
+        if two_sided:
+            for j in range(i):
+                x, disagreed, seen = pairs[j, i, X], pairs[j, i, A], pairs[j, i, A] + pairs[j, i, B]
+                most = (disagreed + rounds) / (seen + rounds) + math.sqrt(late / seen)
+                least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
+                surely_low = seen > 0.0 and x < least * (1.0 - _SLACK)
+                if i == depth and depth < len(pairs) - 1 and not surely_low:
+                    return False
+                if seen > 0.0 and x > most * (1.0 + _SLACK):
+                    passed_over = True
+        if i < depth and not passed_over:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def run_one(
+    tables: Tables,
+    x: NDArray[np.float64],
+    alpha: float,
+    two_sided: bool,
+    strict: bool,
+    first_counts_last_only: bool,
+    grid: NDArray[np.int64],
+    state: State,
+    rng: np.random.Generator,
+    table: NDArray[np.int64],
+) -> None:
+    """One replication; `table` receives the depth counts at every round of the grid.
+
+    `base` is a depth that the rule is sure to arrive at until round `sure_until`; rounds that stop
+    there are counted in bulk, at the latest when that ends.
+    """
+    outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
+    by_rows = len(rows) > 0
+    stages, horizon = len(x), grid[-1]
+    last = stages - 1
+    pairs = np.zeros((stages, stages, 8))
+    pairs[:, :, X] = x
+    counts = np.zeros(stages, dtype=np.int64)
+    base, sure_until, uncounted = 0, horizon, 0
+    tried, failed, wait = 16, 0, 0
+    t, at = 0, 0
+    while t < horizon:
+        if t >= sure_until:
+            if uncounted:
+                count_classes(tables, pairs, rng, base, uncounted)
+                uncounted = 0
+            base, sure_until = 0, horizon
+        depth = base
+        rounds = _first_change(pairs, base, t + 1, sure_until + 1, alpha, strict) - (t + 1)
+        if base == last:
+            rounds = sure_until - t
+        if rounds == 0:
+            depth = decide(pairs, base + 1, t + 1, alpha, two_sided, strict)
+            rounds = 1
+            if base == 0 and t > 0:
+                # Try to rise to this depth: rounds that stop here are sure to come this far.
+                if wait > 0:
+                    wait -= 1
+                else:
+                    cost = _BULK_COST + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
+                    budget = min(tried, horizon - t)
+                    while budget > cost and not arrives_for(
+                        pairs, depth, t + 1, budget, alpha, two_sided
+                    ):
+                        budget //= 4
+                    if budget > cost:
+                        base, sure_until = depth, t + budget
+                        tried, failed = 2 * budget, 0
+                        continue
+                    tried = max(16, 2 * cost)
+                    wait = _PATIENCE << min(failed, _MOST_PATIENCE)
+                    failed += 1
+            k = next_class(rows, cumulative, t, state)
+            if t == 0 and first_counts_last_only:
+                for i in range(last):
+                    pairs[i, last, A if outputs[k, i] != outputs[k, last] else B] += 1.0
+            else:
+                observe(pairs, outputs, k, depth, last)
+        elif base > 0 and by_rows:
+            count_rows(tables, pairs, base, t, rounds)
+        elif base > 0:
+            uncounted += rounds
+        counts[depth] += rounds
+        t += rounds
+        while at < len(grid) and grid[at] <= t:
+            table[at] = counts
+            table[at, depth] -= t - grid[at]
+            at += 1
+
+
+@njit(cache=True, nogil=True)
+def run_many(
+    tables: Tables,
+    x: NDArray[np.float64],
+    alpha: float,
+    two_sided: bool,
+    strict: bool,
+    first_counts_last_only: bool,
+    grid: NDArray[np.int64],
+    states: NDArray[np.uint64],
+    rng: np.random.Generator,
+    result: NDArray[np.int64],
+) -> None:
+    """Replications one after the other, each with its own stream of uniforms."""
+    for k in range(len(states)):
+        run_one(
+            tables, x, alpha, two_sided, strict, first_counts_last_only,
+            grid, states[k], rng, result[k],
+        )  # fmt: skip

@@ -1,0 +1,136 @@
+"""The state of all pairs in a Thompson loop: counts, and the tails of their Beta posteriors.
+
+One array, `pairs[i, j]`, eight numbers (one cache line) for every pair i < j.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from stopwise.simulation.kernels.beta import tails, upper_tail_bound
+
+Pairs = NDArray[np.float64]
+
+X = 0  # threshold C_j - C_i, clipped to [0, 1]
+A = 1  # prior and seen disagreements
+B = 2  # prior and seen agreements
+BELOW = 3  # P(sample < x): the Beta distribution function I_x(a, b)
+ABOVE = 4  # P(sample >= x): its complement J
+WEIGHT = 5  # w = x^a (1-x)^b / B(a, b), what the recurrences step by
+FLOOR = 6  # re-anchor once the smaller tail falls below this ...
+STEPS = 7  # ... or after so many more steps; 0 says that the tails are stale
+
+# A tail is carried from look to look by adding and subtracting; every step may lose an ulp, and
+# what is lost weighs more once the tail has shrunk. Re-anchored this often, the relative error of a
+# tail stays below 1e-9 (tests measure it against 50 digits) down to `_NEGLIGIBLE`, below which only
+# its absolute size is kept: such a chance does not come true within 10^9 rounds.
+_ANCHOR_AFTER = 512.0
+_SHRINK = 1 / 256
+_NEGLIGIBLE = 1e-17
+
+
+@njit(cache=True, nogil=True)
+def new_pairs(x: NDArray[np.float64], prior_disagreed: float, prior_agreed: float) -> Pairs:
+    """Nothing seen yet."""
+    count = len(x)
+    pairs = np.zeros((count, count, 8))
+    for j in range(1, count):
+        for i in range(j):
+            pairs[i, j, X] = min(max(x[i, j], 0.0), 1.0)
+            pairs[i, j, A] = prior_disagreed
+            pairs[i, j, B] = prior_agreed
+            anchor(pairs, i, j)
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def anchor(pairs: Pairs, i: int, j: int) -> None:
+    """Evaluate the tails of one pair directly."""
+    below, above, weight = tails(pairs[i, j, A], pairs[i, j, B], pairs[i, j, X])
+    smaller = min(below, above)
+    pairs[i, j, BELOW] = below
+    pairs[i, j, ABOVE] = above
+    pairs[i, j, WEIGHT] = weight
+    pairs[i, j, FLOOR] = smaller * _SHRINK if smaller > _NEGLIGIBLE else -1.0
+    pairs[i, j, STEPS] = _ANCHOR_AFTER
+
+
+@njit(cache=True, nogil=True)
+def refresh(pairs: Pairs) -> None:
+    """Evaluate the stale pairs."""
+    for j in range(1, len(pairs)):
+        for i in range(j):
+            if pairs[i, j, STEPS] == 0.0:
+                anchor(pairs, i, j)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def observe(pairs: Pairs, outputs: NDArray[np.int32], k: int, depth: int, stale_up_to: int) -> None:
+    """One round of class k that stopped at `depth`.
+
+    Pairs beyond stage `stale_up_to` have their tails stepped; the others are only counted.
+    """
+    for j in range(1, depth + 1):
+        for i in range(j):
+            differ = outputs[k, i] != outputs[k, j]
+            if j <= stale_up_to:
+                pairs[i, j, A if differ else B] += 1.0
+                pairs[i, j, STEPS] = 0.0
+                continue
+            # Written without branches on `differ`: they could not be predicted.
+            a, b, x = pairs[i, j, A], pairs[i, j, B], pairs[i, j, X]
+            step = pairs[i, j, WEIGHT] / (a if differ else b)
+            pairs[i, j, WEIGHT] = step * (a + b) * (x if differ else 1.0 - x)
+            pairs[i, j, A] = a + (1.0 if differ else 0.0)
+            pairs[i, j, B] = b + (0.0 if differ else 1.0)
+            step = -step if differ else step
+            below = pairs[i, j, BELOW] + step
+            above = pairs[i, j, ABOVE] - step
+            below = below if below > 0.0 else 0.0
+            above = above if above > 0.0 else 0.0
+            pairs[i, j, BELOW] = below
+            pairs[i, j, ABOVE] = above
+            steps = pairs[i, j, STEPS] - 1.0
+            pairs[i, j, STEPS] = steps
+            smaller = below if below < above else above
+            if steps == 0.0 or (smaller < pairs[i, j, FLOOR] and smaller > _NEGLIGIBLE):
+                anchor(pairs, i, j)
+
+
+@njit(cache=True, nogil=True)
+def observe_many(pairs: Pairs, outputs: NDArray[np.int32], k: int, depth: int, times: int) -> None:
+    """Count equal rounds at once; the tails of the pairs they touch are stale then."""
+    for j in range(1, depth + 1):
+        for i in range(j):
+            pairs[i, j, A if outputs[k, i] != outputs[k, j] else B] += times
+            pairs[i, j, STEPS] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def cheap_bounds(pairs: Pairs, i: int, j: int, rounds: int) -> tuple[float, float]:
+    """Lower bounds on both tails over the next `rounds` rounds, whatever the outputs will be.
+
+    I_x falls with every disagreement and rises with every agreement. Where Chernoff's bound shows
+    that one tail stays near one, nothing is claimed for the other; elsewhere nothing at all.
+    """
+    x, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
+    if x <= 0.0:
+        return 0.0, 1.0
+    if x >= 1.0:
+        return 1.0, 0.0
+    if a < x * (a + b):
+        above_at_most = upper_tail_bound(a + rounds, b, x)
+        return (1.0 - above_at_most if above_at_most < 1e-3 else 0.0), 0.0
+    below_at_most = upper_tail_bound(b + rounds, a, 1.0 - x)
+    return 0.0, (1.0 - below_at_most if below_at_most < 1e-3 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def dear_bounds(pairs: Pairs, i: int, j: int, rounds: int) -> tuple[float, float]:
+    """The same, by evaluating both ends: all disagree, all agree."""
+    x, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
+    below, _, _ = tails(a + rounds, b, x)
+    _, above, _ = tails(a, b + rounds, x)
+    return below, above

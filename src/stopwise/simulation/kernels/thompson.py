@@ -1,0 +1,516 @@
+"""Replications of the Thompson policies, exact in law, at a cost that grows with looks, not rounds.
+
+Time goes in *blocks*. A block has a depth limit d and a budget of n rounds beyond stage one. Pairs
+of stages up to d are only counted in it: whatever their outputs turn out to be, n observations can
+move their tails no further than known bounds. Pairs that reach beyond d are followed exactly.
+Together that bounds every depth's probability from below, and a round is one of three kinds:
+
+- *shallow*: under the bound of a depth up to d. Many in a row are drawn in bulk.
+- *deep*: under the bound of a depth beyond d. An ordinary round; the exact pairs are stepped.
+- *unsure*: the rest. The counted pairs are evaluated and the depth is drawn in proportion to the
+  true probability less its bound. Rare: blocks are cut so short that the bounds are tight.
+
+This is thinning, and exact. With d = 0 nothing needs bounds: a stop at the first stage teaches
+nothing, and the number of such rounds in a row is geometric.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from stopwise.simulation.kernels.pairs import (
+    ABOVE,
+    BELOW,
+    Pairs,
+    cheap_bounds,
+    dear_bounds,
+    new_pairs,
+    observe,
+    observe_many,
+    refresh,
+)
+from stopwise.simulation.kernels.random import State, failures_before_success, split, uniform
+from stopwise.simulation.kernels.tables import Tables
+
+STEP_WALK = 0
+JUMP_WALK = 1
+
+# A block beyond the first stage costs about as much as this many ordinary rounds.
+_BLOCK_COST = 48
+# Rounds between two attempts at such a block, doubled (up to 2^_MOST_PATIENCE) while they fail.
+_PATIENCE = 32
+_MOST_PATIENCE = 5
+# Bounds are taken back by this much, so that rounding can never lift one above the truth.
+_SLACK = 1e-11
+# A pair has made up its mind once its smaller tail is below this.
+_SETTLED = 1e-3
+# Shallow depths less likely than this join the unsure rounds, so that bulks need not be split.
+_RARE = 1e-9
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def depth_distribution(
+    shallow: Pairs, pairs: Pairs, limit: int, walk: int, out: NDArray[np.float64]
+) -> None:
+    """The distribution over depths, with tails from `shallow` up to stage `limit`, else `pairs`.
+
+    Increasing in every tail, so lower bounds on the tails give lower bounds on the depths.
+    """
+    stages = len(pairs)
+    if walk == STEP_WALK:
+        arriving = 1.0
+        for i in range(stages):
+            stop, going_on, passed = 1.0, 0.0, 1.0
+            for j in range(i + 1, stages):
+                tails = shallow if j <= limit else pairs
+                above = tails[i, j, ABOVE]
+                stop *= tails[i, j, BELOW]
+                going_on += passed * above  # 1 - prod(1 - above), without cancellation
+                passed *= 1.0 - above
+            out[i] = arriving * stop
+            arriving *= going_on
+        return
+    out[:] = 0.0
+    out[0] = 1.0  # out[i] is the chance of coming to i until it is turned into that of stopping
+    for i in range(stages):
+        passed = out[i]
+        for j in range(i + 1, stages):
+            tails = shallow if j <= limit else pairs
+            out[j] += passed * tails[i, j, ABOVE]
+            passed *= tails[i, j, BELOW]
+        out[i] = passed
+
+
+@njit(cache=True, nogil=True)
+def _bound_shallow(pairs: Pairs, walk: int, limit: int, rounds: int, bounds: Pairs) -> None:
+    """Bound the tails of pairs up to the limit over so many rounds.
+
+    On the step walk a stage that surely fails against one deeper stage goes on whatever the others
+    say, so undecided pairs of such a stage need no (dear) bounds.
+    """
+    for i in range(limit):
+        settled = False
+        for j in range(i + 1, len(pairs)):
+            if j <= limit:
+                below, above = cheap_bounds(pairs, i, j, rounds)
+                bounds[i, j, BELOW], bounds[i, j, ABOVE] = below, above
+            else:
+                above = pairs[i, j, ABOVE]
+            settled = settled or above > 1.0 - _SETTLED
+        for j in range(i + 1, limit + 1):
+            below, above = bounds[i, j, BELOW], bounds[i, j, ABOVE]
+            if below + above == 0.0 and (walk == JUMP_WALK or not settled):
+                below, above = dear_bounds(pairs, i, j, rounds)
+            bounds[i, j, BELOW] = below * (1.0 - _SLACK)
+            bounds[i, j, ABOVE] = above * (1.0 - _SLACK)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def next_class(
+    rows: NDArray[np.int64], cumulative: NDArray[np.float64], t: int, state: State
+) -> int:
+    """The class of patterns that round t+1 meets.
+
+    Takes the arrays and not the tuple of tables: unpacking that costs more than a whole look.
+    """
+    if len(rows):
+        return rows[t % len(rows)]
+    u = uniform(state)
+    if len(cumulative) > 16:
+        return int(np.searchsorted(cumulative, u, side="right"))
+    k = 0
+    for c in cumulative:
+        k += u >= c  # no branch: it could not be predicted
+    return k
+
+
+@njit(cache=True, nogil=True)
+def _draw(weights: NDArray[np.float64], state: State) -> int:
+    """An index, in proportion to the weights."""
+    left = uniform(state) * weights.sum()
+    chosen = 0
+    for k in range(len(weights)):
+        if weights[k] > 0.0:
+            chosen = k
+            if left < weights[k]:
+                break
+            left -= weights[k]
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def rows_met(tables: Tables, k: int, t: int, rounds: int) -> int:
+    """How often the rows of rounds t+1 to t+rounds are of class k."""
+    size = len(tables.rows)
+    first, rest = t % size, rounds % size
+    met = rounds // size * tables.row_counts[size, k]
+    if first + rest <= size:
+        return met + tables.row_counts[first + rest, k] - tables.row_counts[first, k]
+    met += tables.row_counts[size, k] - tables.row_counts[first, k]
+    return met + tables.row_counts[first + rest - size, k]
+
+
+@njit(cache=True, nogil=True)
+def count_classes(
+    tables: Tables, pairs: Pairs, rng: np.random.Generator, depth: int, rounds: int
+) -> None:
+    """Count the outputs of so many independent rounds that all stopped at `depth`."""
+    start, end = tables.prefix_start[depth], tables.prefix_start[depth + 1]
+    dealt = np.empty(end - start, dtype=np.int64)
+    split(rng, rounds, tables.prefix_p[start:end], dealt)
+    for k in range(end - start):
+        if dealt[k]:
+            observe_many(pairs, tables.outputs, tables.prefix_class[start + k], depth, dealt[k])
+
+
+@njit(cache=True, nogil=True)
+def count_rows(tables: Tables, pairs: Pairs, depth: int, t: int, rounds: int) -> None:
+    """Count the outputs of so many round-robin rounds after t that all stopped at `depth`."""
+    for k in range(len(tables.outputs)):
+        met = rows_met(tables, k, t, rounds)
+        if met:
+            observe_many(pairs, tables.outputs, k, depth, met)
+
+
+@njit(cache=True, nogil=True)
+def _deal_rows(
+    tables: Tables,
+    pairs: Pairs,
+    rng: np.random.Generator,
+    shallow: NDArray[np.float64],
+    t: int,
+    rounds: int,
+    counts: NDArray[np.int64],
+    share: NDArray[np.int64],
+) -> None:
+    """Shallow rounds of a round-robin stream.
+
+    The rows are known and each takes its depth independently, so every class splits on its own.
+    """
+    for k in range(len(tables.outputs)):
+        met = rows_met(tables, k, t, rounds)
+        if met:
+            split(rng, met, shallow, share)
+            for depth in range(len(shallow)):
+                counts[depth] += share[depth]
+                if depth and share[depth]:
+                    observe_many(pairs, tables.outputs, k, depth, share[depth])
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _walk_on(pairs: Pairs, walk: int, going_on: float, state: State) -> int:
+    """Where the walk ends, given that it goes on from the first stage."""
+    last = len(pairs) - 1
+    if walk == STEP_WALK:
+        i = 1
+        while i < last:
+            stop = 1.0
+            for j in range(i + 1, last + 1):
+                stop *= pairs[i, j, BELOW]
+            if uniform(state) < stop:
+                break
+            i += 1
+        return i
+    i, left = 0, uniform(state) * going_on
+    while True:
+        # The nearest stage that fails: chances are dealt out along one uniform number.
+        passed, to = 1.0, 0
+        for j in range(i + 1, last + 1):
+            here = passed * pairs[i, j, ABOVE]
+            if left < here:
+                to = j
+                break
+            left -= here
+            passed *= pairs[i, j, BELOW]
+        if to == 0 and i == 0:
+            to = last  # rounding at the very end of the first deal
+        if to == 0:
+            return i
+        if to == last:
+            return last
+        i, left = to, uniform(state)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _run_looks(
+    tables: Tables,
+    pairs: Pairs,
+    walk: int,
+    most_looks: int,
+    grid: NDArray[np.int64],
+    t: int,
+    at: int,
+    counts: NDArray[np.int64],
+    table: NDArray[np.int64],
+    state: State,
+) -> tuple[int, int]:
+    """A block with depth limit 0: skip to the next look beyond the first stage, step, repeat."""
+    outputs, rows = tables.outputs, tables.rows
+    cumulative = tables.cumulative
+    stages, horizon = len(pairs), grid[-1]
+    for _ in range(most_looks):
+        going_on, passed = 0.0, 1.0
+        for j in range(1, stages):
+            going_on += passed * pairs[0, j, ABOVE]
+            passed *= pairs[0, j, BELOW]
+        skipped = failures_before_success(state, going_on, horizon - t)
+        counts[0] += skipped
+        t += skipped
+        while at < len(grid) and grid[at] <= t:
+            table[at] = counts
+            table[at, 0] -= t - grid[at]
+            at += 1
+        if t >= horizon:
+            break
+        depth = _walk_on(pairs, walk, going_on, state)
+        k = next_class(rows, cumulative, t, state)
+        observe(pairs, outputs, k, depth, 0)
+        counts[depth] += 1
+        t += 1
+        if grid[at] == t:
+            table[at] = counts
+            at += 1
+            if t >= horizon:
+                break
+    return t, at
+
+
+@njit(cache=True, nogil=True)
+def _cut_short(share: NDArray[np.int64], rounds: int, budget: int, state: State) -> int:
+    """Keep of so many dealt rounds only those up to the `budget`-th that goes beyond stage one.
+
+    Given how often each depth occurs, every order is equally likely. Returns the rounds kept.
+    """
+    left = share.copy()
+    share[:] = 0
+    kept = 0
+    while budget > 0:
+        at, depth = uniform(state) * (rounds - kept), 0
+        while depth < len(left) - 1 and at >= left[depth]:
+            at -= left[depth]
+            depth += 1
+        left[depth] -= 1
+        share[depth] += 1
+        kept += 1
+        if depth:
+            budget -= 1
+    return kept
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _run_block(
+    tables: Tables,
+    pairs: Pairs,
+    bounds: Pairs,
+    walk: int,
+    limit: int,
+    budget: int,
+    grid: NDArray[np.int64],
+    t: int,
+    at: int,
+    counts: NDArray[np.int64],
+    table: NDArray[np.int64],
+    low: NDArray[np.float64],
+    depths: NDArray[np.float64],
+    state: State,
+    rng: np.random.Generator,
+) -> tuple[int, int]:
+    """Run until `budget` rounds went beyond stage one, for which the bounds hold, or one is unsure.
+
+    Returns the round and the next row of the grid.
+    """
+    outputs, rows = tables.outputs, tables.rows
+    cumulative = tables.cumulative
+    stages, by_rows, horizon = len(pairs), len(rows) > 0, grid[-1]
+    share = np.zeros(limit + 1, dtype=np.int64)
+    uncounted = np.zeros(limit + 1, dtype=np.int64)
+    unsure = False
+    while t < horizon and budget > 0 and not unsure:
+        depth_distribution(bounds, pairs, limit, walk, low)
+        main = 0
+        for k in range(1, limit + 1):
+            if low[k] > low[main]:
+                main = k
+        shallow, split_needed = 0.0, by_rows
+        for k in range(limit + 1):
+            if k != main and low[k] < _RARE:
+                low[k] = 0.0
+            elif k != main:
+                split_needed = True
+            shallow += low[k]
+        leaving = 1.0 - shallow
+        # With stops at stage one among them, more rounds than the budget fit into it.
+        most = min(budget, horizon - t)
+        if not by_rows and low[0] > 0.0:
+            beyond = max((shallow - low[0]) / shallow, 1e-12)
+            most = int(min(max(most, 0.5 * budget / beyond), horizon - t))
+        bulk = failures_before_success(state, leaving, most)
+        event = bulk < most
+        while bulk > 0 and budget > 0:
+            part = bulk
+            if split_needed:
+                part = min(bulk, grid[at] - t)
+                before = counts[0]
+                if by_rows:
+                    _deal_rows(tables, pairs, rng, low[: limit + 1], t, part, counts, share)
+                else:
+                    split(rng, part, low[: limit + 1], share)
+                    if part - share[0] > budget:
+                        part = _cut_short(share, part, budget, state)
+                        event = False
+                    for k in range(limit + 1):
+                        counts[k] += share[k]
+                        uncounted[k] += share[k]
+                budget -= part - (counts[0] - before)
+            else:
+                counts[main] += part
+                uncounted[main] += part
+                if main:
+                    budget -= part
+            t += part
+            bulk -= part
+            while at < len(grid) and grid[at] <= t:
+                table[at] = counts
+                table[at, main] -= t - grid[at]
+                at += 1
+        if not event or bulk > 0:
+            continue
+        left = uniform(state) * leaving
+        depth = limit + 1
+        while depth < stages and left >= low[depth]:
+            left -= low[depth]
+            depth += 1
+        if depth == stages:
+            unsure = True
+            for k in range(1, limit + 1):
+                if uncounted[k] and not by_rows:
+                    count_classes(tables, pairs, rng, k, uncounted[k])
+                    uncounted[k] = 0
+            refresh(pairs)
+            depth_distribution(pairs, pairs, 0, walk, depths)
+            for k in range(stages):
+                depths[k] = max(depths[k] - low[k], 0.0)
+            depth = _draw(depths, state)
+        k = next_class(rows, cumulative, t, state)
+        observe(pairs, outputs, k, depth, limit)
+        counts[depth] += 1
+        budget -= 1
+        t += 1
+        if grid[at] == t:
+            table[at] = counts
+            at += 1
+    for k in range(1, limit + 1):
+        if uncounted[k] and not by_rows:
+            count_classes(tables, pairs, rng, k, uncounted[k])
+    return t, at
+
+
+@njit(cache=True, nogil=True)
+def _choose_limit(pairs: Pairs, depths: NDArray[np.float64]) -> int:
+    """A depth limit for the next block; 0 where nothing would be gained.
+
+    A pair can be bounded over many rounds once it has made up its mind, and need not be where its
+    stage surely fails against another. Among the depths that this allows, take the first within
+    which nearly all rounds fall.
+    """
+    most = len(pairs) - 1
+    for i in range(most):
+        settled = False
+        for j in range(i + 1, len(pairs)):
+            settled = settled or pairs[i, j, ABOVE] > 1.0 - _SETTLED
+        for j in range(i + 1, most + 1):
+            if not settled and min(pairs[i, j, BELOW], pairs[i, j, ABOVE]) > _SETTLED:
+                most = j - 1
+                break
+    return _first_covering(depths, most)
+
+
+@njit(cache=True, nogil=True)
+def _first_covering(depths: NDArray[np.float64], most: int) -> int:
+    total = 0.0
+    for k in range(1, most + 1):
+        total += depths[k]
+    limit, beyond = most, 0.0
+    while limit > 0 and beyond + depths[limit] <= 0.1 * total:
+        beyond += depths[limit]
+        limit -= 1
+    return limit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run_one(
+    tables: Tables,
+    x: NDArray[np.float64],
+    prior_disagreed: float,
+    prior_agreed: float,
+    walk: int,
+    grid: NDArray[np.int64],
+    state: State,
+    rng: np.random.Generator,
+    table: NDArray[np.int64],
+) -> None:
+    """One replication; `table` receives the depth counts at every round of the grid."""
+    stages = len(x)
+    pairs = new_pairs(x, prior_disagreed, prior_agreed)
+    bounds = np.zeros_like(pairs)
+    counts = np.zeros(stages, dtype=np.int64)
+    depths, low = np.zeros(stages), np.zeros(stages)
+    tried = np.full(stages, 64, dtype=np.int64)
+    horizon = grid[-1]
+    t, at, failed = 0, 0, 0
+    while t < horizon:
+        refresh(pairs)
+        depth_distribution(pairs, pairs, 0, walk, depths)
+        limit = _choose_limit(pairs, depths)
+        worked = False
+        if limit > 0:
+            cost = _BLOCK_COST + tables.prefix_start[limit + 1] - tables.prefix_start[1]
+            if len(tables.rows):
+                cost = _BLOCK_COST + len(tables.outputs) * (limit + 1)
+            beyond = 1.0 - depths[0]
+            budget = tried[limit]
+            for _ in range(3):
+                _bound_shallow(pairs, walk, limit, budget, bounds)
+                depth_distribution(bounds, pairs, limit, walk, low)
+                unsure = 1.0
+                for k in range(stages):
+                    unsure -= low[k]
+                expected = min(budget / beyond, horizon - t)
+                tight = unsure * expected <= 0.5
+                if tight:
+                    break
+                budget = max(budget // 4, 1)
+            tried[limit] = max(2 * budget, 16)
+            spared = 0.0
+            for k in range(1, limit + 1):
+                spared += depths[k]
+            worked = tight and expected * spared > cost
+        if worked:
+            failed = 0
+            t, at = _run_block(
+                tables, pairs, bounds, walk, limit, budget, grid,
+                t, at, counts, table, low, depths, state, rng,
+            )  # fmt: skip
+        else:
+            looks = _PATIENCE << min(failed, _MOST_PATIENCE)
+            failed += 1
+            t, at = _run_looks(tables, pairs, walk, looks, grid, t, at, counts, table, state)
+
+
+@njit(cache=True, nogil=True)
+def run_many(
+    tables: Tables,
+    x: NDArray[np.float64],
+    prior_disagreed: float,
+    prior_agreed: float,
+    walk: int,
+    grid: NDArray[np.int64],
+    states: NDArray[np.uint64],
+    rng: np.random.Generator,
+    result: NDArray[np.int64],
+) -> None:
+    """Replications one after the other, each with its own stream of uniforms."""
+    for k in range(len(states)):
+        run_one(tables, x, prior_disagreed, prior_agreed, walk, grid, states[k], rng, result[k])
