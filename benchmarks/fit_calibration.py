@@ -145,8 +145,8 @@ def fit(dataset, points, replications, jobs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("datasets", nargs="*", metavar="DATASET", default=list(FIGURES))
-    parser.add_argument("--points", type=int, default=80)
-    parser.add_argument("--replications", type=int, default=150)
+    parser.add_argument("--points", type=int, default=150)
+    parser.add_argument("--replications", type=int, default=800)
     parser.add_argument("--check", type=int, default=4000, help="replications of the last check")
     parser.add_argument("--jobs", type=int, default=-1)
     given = parser.parse_args()
