@@ -37,6 +37,8 @@ def test_kl_by_hand():
     assert float(kl(1, 0.25)) == pytest.approx(math.log(4))
     assert float(kl(0, 0)) == float(kl(1, 1)) == 0
     assert math.isinf(float(kl(0.1, 0)))
+    # The smallest number there is: a quotient by it would overflow.
+    assert float(kl(1, 5e-324)) == pytest.approx(1074 * math.log(2))
     assert math.isinf(float(kl(0.9, 1)))
 
 

@@ -53,7 +53,7 @@ def kl(p: ArrayLike, q: ArrayLike) -> FloatArray:
     p, q = _probabilities("p", p), _probabilities("q", q)
     with np.errstate(divide="ignore", invalid="ignore"):
         # 0 ln 0 = 0, and x ln(x / 0) is infinite for x > 0.
-        first = np.where(p > 0, p * np.log(p / q), 0.0)
+        first = np.where(p > 0, p * (np.log(p) - np.log(q)), 0.0)
         second = np.where(p < 1, (1 - p) * (np.log1p(-p) - np.log1p(-q)), 0.0)
     return np.asarray(np.maximum(first + second, 0.0))
 
