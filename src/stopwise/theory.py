@@ -37,7 +37,7 @@ ALPHA = 10.0
 """The constant alpha of the proof of Theorem 2, which the paper leaves unnamed.
 
 For arms beyond the optimal one the appendix gives E M_j <= 9 ln T / (2 xi^2) + 1 + 9 / (2 xi^2),
-which is at most 10 ln T / xi^2 once ln T >= 1. For arms before it, Lemma 3 hides its constant in a
+which is at most 10 ln T / xi^2 once ln T >= 1. For arms before it, Lemma 4 hides its constant in a
 Theta, so 10 is the part of alpha that can be read off, not a proved value.
 """
 
@@ -70,7 +70,7 @@ def pinsker(p: ArrayLike, q: ArrayLike) -> FloatArray:
 def kl_step(x: float, z: float, epsilon: float) -> float:
     """The y between x and z with d(y, z) = d(x, z) / (1 + epsilon), found by bisection.
 
-    The proof of Lemma 6 chooses its two thresholds this way.
+    The proof of Lemma 7 chooses its two thresholds this way.
 
     >>> y = kl_step(0.2, 0.4, 0.5)
     >>> bool(np.isclose(kl(y, 0.4), kl(0.2, 0.4) / 1.5))
