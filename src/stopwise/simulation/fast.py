@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.fixed import FixedStage
 from stopwise.policies.hanawal2 import Hanawal2
@@ -130,11 +129,7 @@ class FastEngine:
         return result
 
     def prepare(self) -> None:
-        """Compile (or load from the cache) before the clock runs, and say so if it takes long.
-
-        The rule itself is asked once: a setting that this cascade does not have, it refuses.
-        """
-        self.policy.probabilities(Evidence(self.problem.count), 1, self.problem.costs)
+        """Compile (or load from the cache) before the clock runs, and say so if it takes long."""
         notice = threading.Timer(
             1.5,
             lambda: print(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, get_args
 
 from stopwise.checks import StopwiseError, fail, whole_number
@@ -60,7 +61,10 @@ def run_part(engine: Engine, gaps: FloatArray, grid: IntArray, seed: int, indice
     return Chunk.of(engine.depth_counts(grid, seed, indices), gaps)
 
 
-def run_packed(work: tuple[Engine, FloatArray, IntArray, int, range]) -> Chunk:
+Work = tuple[Engine, FloatArray, IntArray, int, range]
+
+
+def run_packed(work: Work) -> Chunk:
     """The same from one tuple, which Dask sends along with the task.
 
     Larger arguments it would keep on a few workers, and lose with them.
@@ -79,26 +83,27 @@ def run_in_order(
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Chunk]:
     """Yield the chunks in order, whoever computes them."""
-    parts = [
-        range(first, min(first + engine.chunk, replications))
-        for first in range(0, replications, engine.chunk)
-    ]
+    firsts = range(0, replications, engine.chunk)
+    # Made as they are needed: a million replications are not a list.
+    work = (
+        (engine, gaps, grid, seed, range(first, min(first + engine.chunk, replications)))
+        for first in firsts
+    )
     engine.prepare()
-    work = [(engine, gaps, grid, seed, part) for part in parts]
     done = 0
-    for part, chunk in zip(parts, _chunks(engine, work, workers), strict=True):
-        done += len(part)
+    for chunk in _chunks(engine, work, len(firsts), workers):
+        done += len(chunk.finals)
         if progress is not None:
             progress(done, replications)
         yield chunk
 
 
-def _chunks(engine: Engine, work: list[Any], workers: Workers) -> Iterator[Chunk]:
+def _chunks(engine: Engine, work: Iterable[Work], number: int, workers: Workers) -> Iterator[Chunk]:
     if workers.backend == "dask":
         assert workers.scheduler is not None
-        yield from _on_cluster(work, workers.scheduler)
+        yield from _on_cluster(iter(work), workers.scheduler)
         return
-    if workers.jobs == 1 or len(work) == 1:
+    if workers.jobs == 1 or number == 1:
         yield from map(run_packed, work)
         return
     from joblib import Parallel, delayed
@@ -119,16 +124,14 @@ def _chunks(engine: Engine, work: list[Any], workers: Workers) -> Iterator[Chunk
         raise
 
 
-def _on_cluster(work: list[Any], scheduler: str) -> Iterator[Chunk]:
+def _on_cluster(work: Iterator[Work], scheduler: str) -> Iterator[Chunk]:
     from joblib import Parallel, delayed, parallel_config
 
     with _client(scheduler) as client, parallel_config(backend="dask", client=client):
         helping = _HELPING * max(1, sum(client.ncores().values()))
-        for first in range(0, len(work), helping):
+        while items := list(islice(work, helping)):
             try:
-                yield from Parallel(batch_size=1)(
-                    delayed(run_packed)(item) for item in work[first : first + helping]
-                )
+                yield from Parallel(batch_size=1)(delayed(run_packed)(item) for item in items)
             except TimeoutError:
                 raise StopwiseError(
                     f"scheduler: {scheduler} has no workers; start some with"

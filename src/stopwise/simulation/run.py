@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stopwise.checks import whole_number
+from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import make_policy
 from stopwise.problem import Problem
@@ -63,6 +64,8 @@ def simulate(
     chosen = make_policy(policy)
     checked_stream = check_stream(problem, stream)
     told = chosen.told(horizon=horizon, optimal_stage=problem.optimal_stage)
+    # A setting that does not fit this cascade is refused here, whichever engine runs.
+    told.probabilities(Evidence(problem.count), 1, problem.costs)
     rounds = make_grid(grid, horizon)
     picked = choose_engine(engine, problem, told, checked_stream)
     chunks = run_in_order(
