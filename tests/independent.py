@@ -4,6 +4,7 @@ Everything is 0-based but the clock. `rows` is the pattern of every item of a ro
 empty for independent draws. The result is how often each stage was stopped at, a row a replication.
 """
 
+# ruff: noqa: NPY002  (inside numba this is its own generator, and none of stopwise's)
 from __future__ import annotations
 
 import numpy as np

@@ -28,8 +28,8 @@ ROWS = {"bsc": 500, "pima": 768, "heart": 297}
 NAMES = [f"{data}-{number}" for data in COSTS for number in range(1, 6)]
 
 
-def instance(name: str) -> Problem:
-    """An instance such as "pima-2", with rows for a round-robin stream."""
+def instance(name: str, stream: str = "independent") -> Problem:
+    """An instance such as "pima-2"; for a round-robin stream, with rows drawn once and for all."""
     data, _, number = name.partition("-")
     d12, d13, d23 = DISAGREEMENTS[data]
     problem = Problem.from_rates(
@@ -37,12 +37,7 @@ def instance(name: str) -> Problem:
         [[0, d12, d13], [d12, 0, d23], [d13, d23, 0]],
         Costs(COSTS[data][int(number) - 1]),
     )
+    if stream == "independent":
+        return problem
     rows = np.random.default_rng(5).choice(len(problem.p), size=ROWS[data], p=problem.p)
-    return Problem(
-        problem.costs,
-        truth=problem.truth,
-        outputs=problem.outputs,
-        p=problem.p,
-        labels=problem.labels,
-        rows=rows,
-    )
+    return problem.with_rows(rows)

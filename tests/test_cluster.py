@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 import signal
 import socket
@@ -17,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from instances import instance
 
+from instances import instance
 from stopwise import StopwiseError, simulate
 from stopwise.policies.uss_ts import UssTs
 
@@ -144,14 +143,7 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     for nowhere in (f"tcp://127.0.0.1:{free_port()}", "what://"):
         with pytest.raises(StopwiseError, match="no Dask scheduler answers at"):
             simulate(problem, "fixed", backend="dask", scheduler=nowhere, **settings)
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name == "distributed":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(StopwiseError, match=r"pip install 'stopwise\[cluster\]'"):
         simulate(problem, "fixed", backend="dask", scheduler="tcp://127.0.0.1:1", **settings)
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+
 from independent import play
 from instances import NAMES, instance
-from two_samples import assert_same_law
-
 from stopwise import Costs, Evidence, Policy, Problem, StopwiseError, simulate
 from stopwise.policies.conformance import check_policy
+from two_samples import assert_same_law
 
 FAMILY_RATE = 1e-6
 """Chance that this file rejects a correct engine (a theorem: see two_samples.py)."""
@@ -71,9 +71,8 @@ def compare(
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", NAMES)
 def test_law_on_the_paper(name: str, policy: str) -> None:
-    problem = instance(name)
     for at, stream in enumerate(("independent", "round-robin")):
-        compare(problem, policy, stream=stream, seed=NAMES.index(name) * 10 + at)
+        compare(instance(name, stream), policy, stream=stream, seed=NAMES.index(name) * 10 + at)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_law_on_the_paper(name: str, policy: str) -> None:
     ],
 )
 def test_law_at_the_horizon_of_the_paper(name: str, policy: str, stream: str) -> None:
-    compare(instance(name), policy, stream=stream, seed=77, horizon=4000)
+    compare(instance(name, stream), policy, stream=stream, seed=77, horizon=4000)
 
 
 def random_problem(rng: np.random.Generator, count: int) -> Problem:
@@ -147,7 +146,7 @@ def test_grid(policy: str, stream: str) -> None:
 
     global made
     for name in ("pima-2", "heart-1", "bsc-4"):
-        problem = instance(name)
+        problem = instance(name, stream)
         engine = choose_engine("fast", problem, _policy(policy), stream)  # type: ignore[arg-type]
         fine = np.arange(1, 3001, dtype=np.int64)
         for grid in (make_grid("linear", 3000), make_grid("log", 10**7), fine):
@@ -260,8 +259,8 @@ def test_a_rule_compiled_by_its_author() -> None:
     check_policy(Halves())
     with pytest.raises(AssertionError, match="compiled_rule of wrong-halves"):
         check_policy(WrongHalves())
-    problem = instance("heart-3")
     for stream in ("independent", "round-robin"):
+        problem = instance("heart-3", stream)
         fast, slow = (
             simulate(problem, Halves(), horizon=30, replications=500, seed=seed, stream=stream,
                      engine=engine)

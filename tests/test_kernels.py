@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from exact_beta import both_tails
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import instance
 from numba import njit
 
+from exact_beta import both_tails
+from instances import instance
 from stopwise import Costs, Evidence, Problem
 from stopwise.policies.hanawal2 import Hanawal2
 from stopwise.policies.uss_ts import UssTs
@@ -231,7 +231,7 @@ def test_tables_merge_only_what_no_rule_can_tell_apart() -> None:
 
 
 def test_rows_met() -> None:
-    tables = make_tables(instance("heart-1"), "round-robin")
+    tables = make_tables(instance("heart-1", "round-robin"), "round-robin")
     rng = np.random.default_rng(7)
     rows = tables.rows
     for _ in range(300):

@@ -20,6 +20,7 @@ COMMANDS = {
     "replay": "stopwise.cli.replay",
     "audit": "stopwise.cli.audit",
     "simulate": "stopwise.cli.simulate",
+    "sweep": "stopwise.cli.sweep",
     "problem": "stopwise.cli.problem",
     "policies": "stopwise.cli.policies",
 }

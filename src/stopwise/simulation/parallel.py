@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -143,13 +144,13 @@ def _on_cluster(work: Iterator[Work], scheduler: str) -> Iterator[Chunk]:
 def _client(scheduler: str) -> Iterator[Any]:
     """A connection to a Dask scheduler, or an error that says what is missing."""
     try:
-        from distributed import Client
+        distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise StopwiseError(
             "backend: dask is not installed here; pip install 'stopwise[cluster]'"
         ) from None
     try:
-        client = Client(scheduler, timeout=5, set_as_default=False)
+        client = distributed.Client(scheduler, timeout=5, set_as_default=False)
     except (OSError, ValueError) as error:
         raise StopwiseError(
             f"scheduler: no Dask scheduler answers at {scheduler!r}; start one with"

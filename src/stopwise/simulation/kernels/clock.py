@@ -161,15 +161,15 @@ def run_one(
             pairs[i, j, X] = x[i, j]
     counts = np.zeros(stages, dtype=np.int64)
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
-    base = uncounted = t = at = np.int64(0)
+    base = uncounted = t = at = horizon * 0
     sure_until = horizon
     tried, failed, wait = 16, 0, 0
     while t < horizon:
         if t >= sure_until:
             if uncounted:
                 count_classes(tables, pairs, rng, base, uncounted)
-                uncounted = np.int64(0)
-            base, sure_until = np.int64(0), horizon
+                uncounted *= 0
+            base, sure_until = horizon * 0, horizon
         depth = base
         rounds = _first_change(pairs, base, t + 1, sure_until + 1, alpha, strict) - (t + 1)
         if base == last:

@@ -469,7 +469,7 @@ def run_one(
     tried = np.full(stages, 64, dtype=np.int64)
     horizon = grid[-1]
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
-    t = at = failed = np.int64(0)
+    t = at = failed = horizon * 0
     while t < horizon:
         refresh(pairs)
         depth_distribution(pairs, pairs, 0, walk, depths)
