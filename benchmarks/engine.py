@@ -128,7 +128,8 @@ def against_others(problems: dict[str, Problem]) -> None:
     say(
         "river and MABWiser run their own Thompson sampling on three Bernoulli arms that pay as"
         " often as the stages are right: an easier task, and what one would otherwise run. All"
-        " others run USS-TS. The numba loop draws Beta numbers pair by pair and stops at the first that fails."
+        " others run USS-TS. The numba loop draws Beta numbers pair by pair and stops"
+        " at the first that fails."
     )
     say()
 
