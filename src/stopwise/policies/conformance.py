@@ -185,8 +185,9 @@ def check_compiled_rule(policy: Policy, seed: np.random.SeedSequence) -> None:
     """Where the rule is written a second time, for numba, both give the same probabilities."""
     if importlib.util.find_spec("numba") is None:
         return
+    rules: dict[Policy, Callable[..., None] | None] = {}  # each is compiled when first called
     for told, evidence, round, costs, _ in random_situations(policy, seed):
-        rule = told.compiled_rule()
+        rule = rules[told] if told in rules else rules.setdefault(told, told.compiled_rule())
         if rule is None:
             return
         depths = np.zeros(costs.count)
