@@ -1,6 +1,8 @@
 """Live cascades: real stages, called only when needed, learning as they run."""
 
+from stopwise.live.answers import Answers, Batch
 from stopwise.live.budgets import BudgetError
+from stopwise.live.cascade import Answer, Cascade, NoAnswerError
 from stopwise.live.comparators import (
     Comparator,
     by,
@@ -20,20 +22,28 @@ from stopwise.live.report import Report
 from stopwise.live.rounds import Advice, Outcome, Round
 from stopwise.live.snapshot import read_evidence
 from stopwise.live.sqlite import SqliteStore
+from stopwise.live.stage import Reported, Stage, stage
 
 __all__ = [
     "Advice",
+    "Answer",
+    "Answers",
+    "Batch",
     "BudgetError",
+    "Cascade",
     "Comparator",
     "Drift",
     "DriftAlarm",
     "Learner",
+    "NoAnswerError",
     "Outcome",
     "Report",
+    "Reported",
     "Round",
     "RoundLog",
     "RoundRecord",
     "SqliteStore",
+    "Stage",
     "by",
     "by_key",
     "exact",
@@ -44,4 +54,5 @@ __all__ = [
     "number",
     "read_evidence",
     "read_rounds",
+    "stage",
 ]

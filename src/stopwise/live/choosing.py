@@ -9,7 +9,6 @@ import numpy as np
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.live.draws import Draws
-from stopwise.live.fast_ts import FastTs
 from stopwise.live.settings import Settings
 from stopwise.live.state import State
 from stopwise.live.tally import Tally
@@ -19,31 +18,18 @@ from stopwise.policies.base import Policy
 class Chooser:
     """Draws depths. Everything it adds to the policy keeps the probabilities exact."""
 
-    __slots__ = ("_draws", "_own_draw", "_rate", "_state", "plain", "policy")
+    __slots__ = ("_own_draw", "_rate", "_state", "draws", "policy")
 
     def __init__(self, policy: Policy, settings: Settings, state: State, seed: int) -> None:
         self.policy = policy
         self._state = state
         self._rate = settings.full_run_rate
         self._own_draw = type(policy).draw is not Policy.draw
-        # Nothing between the carried distribution and the draw: the short way may be taken.
-        self.plain = settings.mode == "enforce" and not self._rate
         self.reseed(seed)
 
     def reseed(self, seed: int, writer: int = 0) -> None:
         """Belong to this seed and writer from now on."""
-        self._draws = Draws(seed, writer)
-
-    def carried(self, fast: FastTs, sequence: int) -> tuple[int, float]:
-        """A depth and its probability from a distribution that is carried along."""
-        p, sums = fast.ready()
-        u = self._draws.uniform(sequence) * sums[-1]
-        depth = 0
-        for total in sums:
-            if u < total:
-                return depth, p[depth]
-            depth += 1
-        return depth - 1, p[-1]
+        self.draws = Draws(seed, writer)
 
     def distribution(self, tally: Tally, number: int, costs: Costs, deepest: int) -> list[float]:
         """The distribution of the depth, after full runs and budgets."""
@@ -59,13 +45,13 @@ class Chooser:
     ) -> tuple[int, float]:
         """A depth and its exact probability."""
         p = self.distribution(tally, number, costs, deepest)
-        u = self._draws.uniform(sequence)
+        u = self.draws.uniform(sequence)
         if not self._own_draw:
             depth = pick(p, u)
         elif u < self._rate:
             depth = min(len(p) - 1, deepest)
         else:
-            rng = self._draws.generator(sequence)
+            rng = self.draws.generator(sequence)
             evidence = self._state.evidence_for(tally)
             depth = min(int(self.policy.draw(evidence, number, costs, rng)), deepest)
         return depth, p[depth]
@@ -80,7 +66,7 @@ class Chooser:
         """
         p = self.distribution(tally, number, costs, deepest)
         sums = np.cumsum(p)
-        u = self._draws.uniforms(sequence, size) * sums[-1]
+        u = self.draws.uniforms(sequence, size) * sums[-1]
         depths = np.searchsorted(sums, u, side="right")
         return np.minimum(depths, len(p) - 1).astype(np.int64), p
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_BLOCK = 1024
+BITS = 10
+_BLOCK = 1 << BITS
+LOW_BITS = _BLOCK - 1
 
 
 class Draws:
@@ -23,21 +25,24 @@ class Draws:
     np.True_
     """
 
-    __slots__ = ("_at", "_block", "seed", "writer")
+    __slots__ = ("at", "block", "seed", "writer")
 
     def __init__(self, seed: int, writer: int = 0) -> None:
         self.seed = seed
         self.writer = writer
-        self._at = -1
-        self._block: list[float] = []
+        self.at = -1
+        self.block: list[float] = []
 
     def uniform(self, sequence: int) -> float:
         """The number of the round that this writer began as its `sequence`-th."""
-        at, offset = divmod(sequence, _BLOCK)
-        if at != self._at:
-            self._block = self._generator(0, at).random(_BLOCK).tolist()
-            self._at = at
-        return self._block[offset]
+        if sequence >> BITS != self.at:
+            self.turn_to(sequence)
+        return self.block[sequence & LOW_BITS]
+
+    def turn_to(self, sequence: int) -> None:
+        """Make `block` hold the numbers around this one: its low bits are the place in it."""
+        self.at = sequence >> BITS
+        self.block = self._generator(0, self.at).random(_BLOCK).tolist()
 
     def uniforms(self, first: int, number: int) -> NDArray[np.float64]:
         """The numbers of `number` rounds from `first` on, at once."""

@@ -6,18 +6,22 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from stopwise.checks import StopwiseError, fail, finite_number, whole_number
-from stopwise.costs import Costs
+from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED, Evidence
 from stopwise.live import budgets
 from stopwise.live.choosing import Chooser, deterministic_stage
 from stopwise.live.comparators import Agree, Comparator, make_comparator
+from stopwise.live.draws import BITS, LOW_BITS
 from stopwise.live.drift import Drift, DriftAlarm
 from stopwise.live.fast_ts import FastTs
-from stopwise.live.pairs import compare_answers
+from stopwise.live.pairs import NOTHING, compare_answers, moves_of
 from stopwise.live.records import RoundRecord
 from stopwise.live.report import Report, report_of
 from stopwise.live.rounds import Outcome, Round
@@ -25,9 +29,11 @@ from stopwise.live.settings import Mode, Settings, policy_text, stage_names_and_
 from stopwise.live.snapshot import read_snapshot, write_snapshot
 from stopwise.live.state import State
 from stopwise.live.stores import Store
+from stopwise.live.tally import Pattern, Tally, count_columns
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import make_policy
 from stopwise.policies.uss_ts import UssTs
+from stopwise.problem import IntArray
 
 Combine = Callable[[Sequence[Any]], Any]
 
@@ -132,6 +138,16 @@ class Learner:
         self._plain_compare = self.comparator.label == "exact" and combine is None
         self._store = store
         self._writer = 0
+        self._pending: list[Pattern] = []
+        self._direct = mode == "enforce" and not full_run_rate and not self._purse.limited
+        self._short = (
+            self._plain_compare
+            and store is None
+            and half_life is None
+            and drift is None
+            and not measured
+            and self._state.recorder is None
+        )
         if store is not None:
             self._attach(store)
         self._renew_costs()
@@ -142,21 +158,36 @@ class Learner:
         """Open a round: its depth is drawn now, from all rounds that have ended so far."""
         with self._lock:
             if self._lost:
-                self._count_lost()
+                self._settle()
             state = self._state
-            chooser = self._chooser
             tally = state.tallies.get(segment)
             if tally is None:
+                self._settle()
                 tally = state.tally(segment)
+            fast = tally.fast
             sequence = state.begun + 1
-            if chooser.plain and tally.fast is not None and not self._purse.limited:
-                depth, probability = chooser.carried(tally.fast, sequence)
-                state.begun = sequence
-                return Round(self, sequence, state.others + sequence, segment, depth, probability)
-            return self._begin_with_care(segment, sequence)
+            if fast is None or not self._direct:
+                return self._begin_with_care(segment, sequence)
+            state.begun = sequence
+            # The short way: nothing stands between the carried distribution and the draw, and no
+            # function is called for what two lines do.
+            p, sums = fast.current or fast.renew()
+            draws = self._chooser.draws
+            if sequence >> BITS != draws.at:
+                draws.turn_to(sequence)
+            u = draws.block[sequence & LOW_BITS] * sums[-1]
+            depth = 0
+            for total in sums:
+                if u < total:
+                    break
+                depth += 1
+            else:
+                depth = self.count - 1
+            return Round(self, sequence, state.others + sequence, segment, depth, p[depth])
 
     def _begin_with_care(self, segment: str, sequence: int) -> Round:
         """The same, with budgets, modes, full runs, lent evidence or another policy."""
+        self._settle()
         state, settings = self._state, self.settings
         number = state.others + sequence
         tally = state.tally(segment)
@@ -169,7 +200,10 @@ class Learner:
             run_to = min(settings.run_to, deepest)
             round = Round(self, sequence, number, segment, run_to, 1.0)
             round.advised, round.advised_probability = depth, probability
+            round.unusual = True
         round.reserved = self._purse.reserve(self._cumulative[round.depth])
+        if round.reserved:
+            round.unusual = True
         return round
 
     def _finish(self, round: Round, abandoned: bool) -> Outcome:
@@ -177,7 +211,25 @@ class Learner:
             if round.ended:
                 raise StopwiseError(f"round {round.number} has ended already")
             round.ended = True
+            stage: int | None
             outputs = round.outputs
+            if self._short and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
+                # The short way for most rounds, with the same result (a test compares them).
+                stage = round.stage = round.depth
+                round.called = stage + 1
+                tally = self._state.tallies[round.segment]
+                try:
+                    pattern = tally.patterns[tuple(outputs)]
+                except (KeyError, TypeError):
+                    pattern = self._new_pattern(tally, stage, outputs)
+                cost = round.cost = pattern.cost
+                if not pattern.times:
+                    self._pending.append(pattern)
+                pattern.times += 1
+                if stage and tally.fast is not None:
+                    tally.fast.move(pattern.pairs)
+                return tuple.__new__(Outcome, (outputs[-1], stage, cost))
+            self._settle()
             called = round.called = len(outputs)
             if abandoned:
                 round.abandoned = True
@@ -187,7 +239,6 @@ class Learner:
                 round.cost = cost = self._cumulative[called - 1] if called else 0.0
             else:
                 round.cost = cost = self._actual_cost(round, called)
-            stage: int | None
             if called and self._plain_compare and outputs[-1] is not ABSTAINED:
                 answer, stage = outputs[-1], called - 1
             else:
@@ -204,6 +255,16 @@ class Learner:
             if round.costs is not None and self.settings.measured:
                 self._renew_costs()
             return Outcome(answer, stage, cost)
+
+    def _new_pattern(self, tally: Tally, stage: int, outputs: list[Any]) -> Pattern:
+        """What a prefix adds. Few different ones come again and again, so it is kept."""
+        moves = moves_of(*compare_answers(outputs, None)) if stage else NOTHING
+        pattern = Pattern(tally, stage, self._cumulative[stage], moves)
+        if len(tally.patterns) >= 512:
+            tally.patterns.clear()
+        with suppress(TypeError):  # outputs that cannot be hashed are compared every time
+            tally.patterns[tuple(outputs)] = pattern
+        return pattern
 
     def _compare(self, round: Round) -> None:
         if self._plain_compare:
@@ -284,11 +345,78 @@ class Learner:
             for record in records:
                 self._state.apply(record.segment, record)
 
-    def _count_lost(self) -> None:
+    def _settle(self) -> None:
+        """Add up what is pending; everything but the short ways of begin and end does so first."""
+        if self._pending:
+            pool = self._state.pool
+            for pattern in self._pending:
+                pattern.tally.apply_times(pattern)
+                if pool is not pattern.tally:
+                    pool.apply_times(pattern)
+                pattern.times = 0
+            self._pending.clear()
         while self._lost:
             round = self._lost.popleft()
             if not round.ended:
                 self._finish(round, True)
+
+    def answer_of(self, round: Round) -> tuple[Any, int | None]:
+        """The answer as things stand, and the stage that gave it."""
+        return self._answer_after(round.outputs, len(round.outputs) - 1)
+
+    def can_pay(self, round: Round) -> bool:
+        """Whether the budget of the item has room for the next stage, at what it cost so far."""
+        at = len(round.outputs)
+        if self._purse.item_budget is None or at >= self.count:
+            return True
+        so_far = self._cumulative[at - 1] if at else 0.0
+        if round.costs is not None:
+            so_far = self._actual_cost(round, at)
+        return self._purse.allows(so_far, self._stage_costs[at])
+
+    # ---- many rounds at once, as columns -----------------------------------------------------
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether many rounds can be counted at once: nothing about them but outputs and depth."""
+        return self._short and self._direct
+
+    def begin_many(self, size: int, segment: str) -> tuple[int, int, IntArray, list[float]]:
+        """Begin rounds together: first sequence and number, their depths, their distribution."""
+        with self._lock:
+            self._settle()
+            state = self._state
+            first = state.begun + 1
+            number = state.others + first
+            depths, p = self._chooser.draw_many(
+                state.tally(segment), number, first, self._costs, self.count - 1, size
+            )
+            state.begun += size
+            return first, number, depths, p
+
+    def round_of(
+        self, sequence: int, number: int, segment: str, depth: int, p: Sequence[float]
+    ) -> Round:
+        """One of many rounds that were begun together, as an object."""
+        return Round(self, sequence, number, segment, depth, p[depth])
+
+    def end_many(
+        self, segment: str, depths: IntArray, where: Sequence[IntArray], columns: Sequence[Any]
+    ) -> FloatArray:
+        """Count rounds that all went to their depths; return what each cost.
+
+        Args:
+            depths: of every round.
+            where: for each stage, the rounds that called it.
+            columns: for each stage, its outputs in those rounds.
+        """
+        delta = count_columns(self.count, depths, where, columns)
+        costs = np.asarray(self._cumulative)[depths]
+        delta.spent = float(costs.sum())
+        with self._lock:
+            self._settle()
+            self._state.add(segment, delta)
+        return costs
 
     # ---- what the evidence says --------------------------------------------------------------
 
@@ -301,7 +429,7 @@ class Learner:
     def rounds(self) -> int:
         """How many rounds have ended, in all segments and by all who share the store."""
         with self._lock:
-            self._count_lost()
+            self._settle()
             return self._state.pool.rounds
 
     def evidence(self, segment: str = "") -> Evidence:
@@ -311,7 +439,7 @@ class Learner:
         np.int64(0)
         """
         with self._lock:
-            self._count_lost()
+            self._settle()
             return self._state.peek(segment).evidence()
 
     @property
@@ -328,7 +456,7 @@ class Learner:
     def probabilities(self, segment: str = "") -> list[float]:
         """The distribution of the next depth, with all that `begin` takes into account."""
         with self._lock:
-            self._count_lost()
+            self._settle()
             deepest = self._purse.deepest(self._cumulative, self._state.pool.spent)
             if self.settings.mode != "enforce":
                 run_to = min(self.settings.run_to, deepest)
@@ -338,7 +466,7 @@ class Learner:
     def advice(self, segment: str = "") -> list[float]:
         """The distribution that enforcing would draw the next depth from, in any mode."""
         with self._lock:
-            self._count_lost()
+            self._settle()
             return self._advice(segment, self.count - 1)
 
     def _advice(self, segment: str, deepest: int) -> list[float]:
@@ -357,20 +485,21 @@ class Learner:
         1
         """
         with self._lock:
-            self._count_lost()
+            self._settle()
             tally = self._state.peek(segment)
             return deterministic_stage(self._state.evidence_for(tally), self._costs)
 
     def report(self, segment: str | None = None) -> Report:
         """Counts of a segment, or of all together, and what advice would have saved."""
         with self._lock:
-            self._count_lost()
+            self._settle()
             tally = self._state.pool if segment is None else self._state.peek(segment)
             return report_of(tally, self.stages)
 
     def add_evidence(self, evidence: Evidence, segment: str = "") -> None:
         """Start from evidence gathered elsewhere (a log, another learner, other prices)."""
         with self._lock:
+            self._settle()
             if self._store is not None:
                 self._store.add_evidence(segment, evidence)
             self._state.add_evidence(segment, evidence)
@@ -383,7 +512,7 @@ class Learner:
         Rounds still open are not in it; they count only where they end.
         """
         with self._lock:
-            self._count_lost()
+            self._settle()
             form = {
                 "settings": self.settings.to_form(),
                 "seed": self.seed,
@@ -405,7 +534,7 @@ class Learner:
         form = read_snapshot(path)
         self.settings.check_same(form["settings"], str(path), exactly=fork is None)
         with self._lock:
-            self._lost.clear()
+            self._settle()
             if fork is None:
                 self.seed = whole_number("seed", form["seed"], least=0)
             else:
@@ -426,14 +555,14 @@ class Learner:
         """Read what others have added to a shared store; ending a round does so too."""
         with self._lock:
             if self._store is not None:
-                self._count_lost()
+                self._settle()
                 self._store.load_into(self._state)
                 self._renew_costs()
 
     def close(self) -> None:
         """Count rounds that were forgotten, and let the store go."""
         with self._lock:
-            self._count_lost()
+            self._settle()
             if self._store is not None:
                 self._store.close()
 

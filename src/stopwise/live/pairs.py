@@ -20,6 +20,10 @@ class Moves(NamedTuple):
     switched_twice: int
 
 
+NOTHING = Moves((), 0, 0)
+"""What a round of one stage adds."""
+
+
 def pair_number(i: int, j: int) -> int:
     """The number of the pair i < j.
 

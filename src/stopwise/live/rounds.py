@@ -56,6 +56,7 @@ class Round:
 
     # What most rounds never need stands on the class, so that beginning one stays cheap.
     ended: bool = False
+    unusual: bool = False  # there is more to count than outputs
     drawn_depth: int | None = None
     called: int = 0
     answered: int = 0
@@ -102,6 +103,7 @@ class Round:
         """Tell that the next stage raised or ran out of time: recorded, never an agreement."""
         stage = len(self.outputs)
         self.observe(ABSTAINED, cost)
+        self.unusual = True
         self.failed |= 1 << stage
         self.errors = [*self.errors, (stage, error)]
 
@@ -113,6 +115,7 @@ class Round:
         """
         if self.depth + 1 >= self._learner.count:
             raise fail("depth", self.depth + 1, f"a stage up to {self._learner.count - 1}")
+        self.unusual = True
         if self.drawn_depth is None:
             self.drawn_depth = self.depth
         self.depth += 1
@@ -145,6 +148,7 @@ class Round:
         value = finite_number("cost", cost, "a number, 0 or more")
         if value < 0:
             raise fail("cost", cost, "a number, 0 or more")
+        self.unusual = True
         if self.costs is None:
             self.costs = []
         self.costs.extend([None] * (stage - len(self.costs)))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
 from stopwise.live.drift import DriftWatch
 from stopwise.live.fast_ts import FastTs
-from stopwise.live.pairs import Moves, moves_of, pair_count, pair_list, tokens
+from stopwise.live.pairs import NOTHING, Moves, moves_of, pair_count, pair_list, pair_number, tokens
 from stopwise.live.records import Finished
 from stopwise.policies.base import Policy
 
@@ -23,6 +24,20 @@ _SINGLES = (
 _PER_PAIR = ("seen", "disagreed", "recent_seen", "recent_disagreed")
 _PER_STAGE = ("lengths", "stops", "failures", "cost_sums", "cost_counts", "advised")
 _REAL = ("spent", "advised_cost", "advised_paid", "cost_sums")
+
+
+class Pattern:
+    """Equal rounds that were ended and are yet to be added up: most rounds are like others."""
+
+    __slots__ = ("cost", "moves", "pairs", "stage", "tally", "times")
+
+    def __init__(self, tally: Tally, stage: int, cost: float, moves: Moves) -> None:
+        self.tally = tally
+        self.stage = stage
+        self.cost = cost
+        self.moves = moves
+        self.pairs = moves.pairs
+        self.times = 0
 
 
 class Tally:
@@ -43,7 +58,8 @@ class Tally:
     """
 
     __slots__ = (
-        *_SINGLES, *_PER_PAIR, *_PER_STAGE, "count", "discount", "fast", "recorder", "watch",
+        *_SINGLES, *_PER_PAIR, *_PER_STAGE,
+        "count", "discount", "fast", "patterns", "recorder", "watch",
     )  # fmt: skip
 
     seen: list[int]
@@ -74,6 +90,7 @@ class Tally:
         self.discount = discount
         self.recorder = recorder
         self.fast: FastTs | None = None
+        self.patterns: dict[tuple[Any, ...], Pattern] = {}
         self.watch: DriftWatch | None = None
         for name in _SINGLES:
             setattr(self, name, 0)
@@ -110,8 +127,25 @@ class Tally:
         elif self.discount == 1.0:
             return
         else:
-            moves = _NOTHING
+            moves = NOTHING
         self._apply_moves(moves)
+
+    def apply_times(self, pattern: Pattern) -> None:
+        """Count equal rounds that went to their depth and of which there is no more to say.
+
+        The same as `apply` as often, but for what the carried distribution was told already.
+        """
+        times, stage, moves = pattern.times, pattern.stage, pattern.moves
+        self.rounds += times
+        self.spent += pattern.cost * times
+        self.stops[stage] += times
+        self.lengths[stage] += times
+        for number, differs in moves.pairs:
+            self.seen[number] += times
+            if differs:
+                self.disagreed[number] += times
+        self.switched += moves.switched * times
+        self.switched_twice += moves.switched_twice * times
 
     def watch_only(self, round: Finished) -> None:
         """Show a round to the drift alarm, if there is one, without counting it."""
@@ -245,9 +279,6 @@ class Tally:
         self.renew_fast()
 
 
-_NOTHING = Moves((), 0, 0)
-
-
 def real_evidence(
     count: int,
     seen: Iterable[float],
@@ -283,3 +314,41 @@ def recorded_moves(policy: Policy, count: int, round: Finished) -> Moves:
         n, d = int(added.seen[i, j]), int(added.disagreed[i, j])
         pairs += [(at, True)] * d + [(at, False)] * (n - d)
     return Moves(tuple(pairs), int(added.switched), int(added.switched_twice))
+
+
+def count_columns(
+    count: int,
+    depths: NDArray[np.int64],
+    where: Sequence[NDArray[np.int64]],
+    columns: Sequence[Any],
+) -> Tally:
+    """The counters of many rounds whose outputs stand in columns; every stage answered.
+
+    >>> rows, outputs = [np.array([0, 1]), np.array([1])], [np.array([5, 5]), np.array([7])]
+    >>> count_columns(2, np.array([0, 1]), rows, outputs).disagreed
+    [1]
+    """
+    delta = Tally(count)
+    size = len(depths)
+    delta.rounds = size
+    delta.lengths = np.bincount(depths, minlength=count).tolist()
+    delta.stops = list(delta.lengths)
+    full = []
+    for rows, column in zip(where, columns, strict=True):
+        spread = np.zeros(size, dtype=column.dtype)
+        spread[rows] = column
+        full.append(spread)
+    switches = np.zeros(size, dtype=np.int64)
+    for j in range(1, len(columns)):
+        rows = where[j]
+        for i in range(j):
+            differs = full[i][rows] != columns[j]
+            at = pair_number(i, j)
+            delta.seen[at] = len(rows)
+            delta.disagreed[at] = int(differs.sum())
+            if i == j - 1:
+                switches[rows] += differs
+    long = switches[depths >= 2]
+    delta.switched = int((long >= 1).sum())
+    delta.switched_twice = int((long >= 2).sum())
+    return delta
