@@ -94,12 +94,12 @@ class Learner:
         segment_strength: float = 20.0,
         store: Store | None = None,
     ) -> None:
-        names, known = stage_names_and_costs(stages, mistake_cost)
+        names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
         self.policy = make_policy(policy)
         self.comparator = make_comparator(comparator)
         self.settings = Settings(
             stages=names,
-            costs=tuple(float(cost) for cost in known.per_stage),
+            costs=per_stage,
             mistake_cost=known.mistake_cost,
             policy=policy_text(self.policy),
             measured=bool(measured),

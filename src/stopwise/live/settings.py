@@ -29,8 +29,7 @@ class Settings:
     >>> one.check_same(two.to_form(), "snapshot", exactly=True)
     Traceback (most recent call last):
     ...
-    stopwise.checks.StopwiseError: snapshot: its stages are ["a", "c"], but this learner's are
-    ["a", "b"]; ...
+    stopwise.checks.StopwiseError: snapshot: stages is ["a", "c"] there, but ["a", "b"] here; ...
     """
 
     stages: tuple[str, ...]
@@ -93,28 +92,35 @@ class Settings:
                     else "to go on with its evidence under the new setting, give a new seed (fork)"
                 )
                 raise StopwiseError(
-                    f"{what}: its {field} are {json.dumps(form[field])}, but this learner's are"
-                    f" {json.dumps(mine[field])}; {remedy}"
+                    f"{what}: {field} is {_shown(form[field])} there, but {_shown(mine[field])}"
+                    f" here; {remedy}"
                 )
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def stage_names_and_costs(
     stages: Mapping[str, float] | Sequence[float] | Costs, mistake_cost: float
-) -> tuple[tuple[str, ...], Costs]:
-    """Names and costs from what a user may write.
+) -> tuple[tuple[str, ...], tuple[float, ...], Costs]:
+    """Names, costs of each stage as they were given, and `Costs`, from what a user may write.
 
     >>> stage_names_and_costs({"regex": 0, "model": 2}, 10)
-    (('regex', 'model'), Costs(cumulative=(0.0, 2.0), mistake_cost=10.0))
+    (('regex', 'model'), (0.0, 2.0), Costs(cumulative=(0.0, 2.0), mistake_cost=10.0))
     """
     if isinstance(stages, Costs):
-        return _numbered(stages.count), stages
+        return _numbered(stages.count), tuple(map(float, stages.per_stage)), stages
     if isinstance(stages, Mapping):
         names = tuple(stages)
         if not all(isinstance(name, str) and name for name in names):
             raise fail("stages", list(names), "names that are text")
-        return names, Costs.from_stages(list(stages.values()), mistake_cost)
-    costs = Costs.from_stages(stages, mistake_cost)
-    return _numbered(costs.count), costs
+        given: Sequence[float] = list(stages.values())
+    else:
+        given = stages
+        names = ()
+    costs = Costs.from_stages(given, mistake_cost)
+    return names or _numbered(costs.count), tuple(map(float, given)), costs
 
 
 def _numbered(count: int) -> tuple[str, ...]:

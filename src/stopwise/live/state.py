@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -179,13 +180,17 @@ class State:
             if tally.watch is not None:
                 form["drift"] = tally.watch.to_form()
             segments[name] = form
-        return {"begun": self.begun, "segments": segments}
+        form = {"begun": self.begun, "segments": segments}
+        if len(self.tallies) > 1:
+            # Real sums depend on their order in the last bit, so the sum over segments is kept too.
+            form["pool"] = self.pool.to_counters()
+        return form
 
     def restore(self, form: Any) -> None:
         """Take what `to_form` gave; nothing is changed if it cannot be read."""
         if not isinstance(form, Mapping):
             raise fail("state", form, "an object")
-        known_keys("state", form, ("begun", "segments"))
+        known_keys("state", form, ("begun", "segments", "pool"))
         if not isinstance(form.get("segments"), Mapping):
             raise fail("segments", form.get("segments"), "an object, a field for each segment")
         begun = whole_number("begun", form.get("begun"), least=0)
@@ -209,3 +214,16 @@ class State:
             raise
         self.begun = begun
         self.renew_pool()
+        self._restore_pool(form.get("pool"))
+
+    def _restore_pool(self, counters: Any) -> None:
+        """Take the sum that was saved, if it is the sum of the segments but for its last bits."""
+        summed = self.pool.to_counters()
+        if (
+            len(self.tallies) > 1
+            and isinstance(counters, Mapping)
+            and summed.keys() == set(counters)
+        ):
+            values = [(value, counters[name]) for name, value in summed.items()]
+            if all(isinstance(b, (int, float)) and math.isclose(a, b) for a, b in values):
+                self.pool.set_counters(counters)
