@@ -2,8 +2,8 @@
 
     python benchmarks/kill_test.py                # 200 kills for each store, then 8 x 10,000 rounds
 
-A child ends rounds one after another and, after each, writes the round's name to a pipe: that is the
-acknowledgement. The parent kills it at a random moment, opens the store as a restart would, and
+A child ends rounds one after another and, after each, writes the round's name to a pipe: that is
+the acknowledgement. The parent kills it at a random moment, opens the store as a restart would, and
 checks that every acknowledged round is there, none is there twice, and that the counters are
 exactly those of the rounds that are there.
 """
@@ -53,9 +53,7 @@ def kill_often(folder: Path, kind: str, *, kills: int, seed: int) -> int:
     context = multiprocessing.get_context("fork")
     kept = 0
     for kill in range(kills):
-        if (
-            kill % 10 == 0
-        ):  # a new file, so that reading it all again does not take most of the time
+        if kill % 10 == 0:  # a new file, lest reading it again take most of the time
             kept += len(acknowledged)
             acknowledged = set()
             folder = folder.parent / f"{kind}-{kill}"

@@ -65,7 +65,7 @@ def test_save_and_load_change_no_decision(tmp_path, settings, segments):
     assert got == expected
     assert stopped.evidence() == never.evidence()
     assert stopped.report() == never.report()
-    assert len(os.listdir(tmp_path)) == 1  # no temporary file is left
+    assert len(list(tmp_path.iterdir())) == 1  # no temporary file is left
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)

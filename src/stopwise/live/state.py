@@ -133,6 +133,7 @@ class State:
         self.pool = Tally(self.count, recorder=self.recorder)
         for tally in self.tallies.values():
             self.pool.add(tally)
+        self.pool.forget_recent()
 
     @property
     def rounds(self) -> int:

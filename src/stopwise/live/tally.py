@@ -195,6 +195,12 @@ class Tally:
             setattr(self, name, [mine + theirs for mine, theirs in pairs])
         self.renew_fast()
 
+    def forget_recent(self) -> None:
+        """Keep the exact counts only: a sum over segments has no clock of its own."""
+        self.recent_seen = [0.0] * len(self.recent_seen)
+        self.recent_disagreed = [0.0] * len(self.recent_disagreed)
+        self.recent_switched = self.recent_switched_twice = 0.0
+
     def add_evidence(self, evidence: Evidence) -> None:
         """Add evidence from elsewhere; as recent as if it had been seen just now."""
         for at, (i, j) in enumerate(pair_list(self.count)):
