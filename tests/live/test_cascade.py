@@ -191,7 +191,8 @@ def test_many_at_once_in_one_loop():
         return item % 3
 
     cascade = Cascade(
-        [Stage("a", stage_call, 0), Stage("b", stage_call, 0.1), Stage("c", stage_call, 0.1)], seed=2
+        [Stage("a", stage_call, 0), Stage("b", stage_call, 0.1), Stage("c", stage_call, 0.1)],
+        seed=2,
     )
 
     async def run():
@@ -244,8 +245,7 @@ def test_run_budget_is_never_passed():
     cascade = three(str, str, str, costs=(1, 1, 1), run_budget=10)
     answers = []
     with pytest.raises(BudgetError):
-        for answer in cascade.answer_many(range(50), batch_size=7):
-            answers.append(answer)
+        answers.extend(cascade.answer_many(range(50), batch_size=7))
     assert cascade.learner.report().spent == sum(answer.cost for answer in answers) == 10
 
 

@@ -511,14 +511,17 @@ class Learner:
 
         Rounds still open are not in it; they count only where they end.
         """
+        write_snapshot(path, self.to_form())
+
+    def to_form(self) -> dict[str, Any]:
+        """What a snapshot holds, as JSON would."""
         with self._lock:
             self._settle()
-            form = {
+            return {
                 "settings": self.settings.to_form(),
                 "seed": self.seed,
                 "state": self._state.to_form(),
             }
-        write_snapshot(path, form)
 
     def load(self, path: str | Path, *, fork: int | None = None) -> None:
         """Go on from a snapshot, in the place of all that this learner knew.
@@ -526,21 +529,27 @@ class Learner:
         Args:
             path: what `save` wrote.
             fork: None resumes exactly: the same future decisions as if it had never stopped, which
-                needs the same settings and seed. A new seed here keeps the evidence only, as
-                several copies of one learner should.
+                needs the same settings (the seed is the snapshot's). A new seed here keeps the
+                evidence only, as several copies of one learner should.
         """
+        self.restore(read_snapshot(path), str(path), fork=fork)
+
+    def restore(
+        self, form: Mapping[str, Any], what: str = "snapshot", *, fork: int | None = None
+    ) -> None:
+        """Go on from what `to_form` gave; see `load`."""
         if self._store is not None:
             raise StopwiseError("load: this learner has a store, which is its memory")
-        form = read_snapshot(path)
-        self.settings.check_same(form["settings"], str(path), exactly=fork is None)
+        self.settings.check_same(form["settings"], what, exactly=fork is None)
         with self._lock:
             self._settle()
             if fork is None:
-                self.seed = whole_number("seed", form["seed"], least=0)
+                seed = whole_number("seed", form["seed"], least=0)
             else:
-                self.seed = whole_number("fork", fork, least=0)
+                seed = whole_number("fork", fork, least=0)
             self._state.restore(form["state"])
-            self._chooser.reseed(self.seed)
+            self.seed = seed
+            self._chooser.reseed(seed)
             self._renew_costs()
 
     def _attach(self, store: Store) -> None:
