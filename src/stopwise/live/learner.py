@@ -91,7 +91,7 @@ class Learner:
         run_to: int | str = -1,
         item_budget: float | None = None,
         run_budget: float | None = None,
-        segment_strength: float = 20.0,
+        segment_strength: float = 10.0,
         store: Store | None = None,
     ) -> None:
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)

@@ -43,7 +43,7 @@ class Settings:
     full_run_rate: float = 0.0
     mode: Mode = "enforce"
     run_to: int = 0
-    segment_strength: float = 20.0
+    segment_strength: float = 10.0
 
     def __post_init__(self) -> None:
         if self.half_life is not None:
