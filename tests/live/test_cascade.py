@@ -162,6 +162,33 @@ def test_timeouts(asynchronous):
     assert isinstance(answer.failures[0][1], TimeoutError)
 
 
+def test_a_call_that_never_returns_holds_up_nothing():
+    """Ten calls hang in a cascade with one worker; all are given up in time, at once or not."""
+    release = threading.Event()
+    stages = [
+        Stage("fast", str, 0),
+        Stage("hangs", lambda item: release.wait(60), 1, timeout=0.02),
+    ]
+    for at_once in (False, True):
+        with Cascade(stages, "fixed", at_once=at_once, workers=1) as cascade:
+            answers = [cascade.answer(item).answer for item in range(5)]
+            waiting = asyncio.run(cascade.answer_async(9))
+        assert answers == ["0", "1", "2", "3", "4"]
+        assert waiting.answer == "9"
+        assert "0.02 s" in str(cascade._call(1, 0).error)
+    release.set()
+
+
+def test_skipping_keeps_the_budget_of_the_run():
+    cascade = three(
+        boom, str, str, costs=(1, 1, 1), policy="fixed:stage=0", on_failure="skip", run_budget=3
+    )
+    assert cascade.answer(1).cost == 2.0
+    with pytest.raises(NoAnswerError):
+        cascade.answer(2)  # one unit is left: the first stage fails, the second cannot be paid
+    assert cascade.learner.report().spent == 3.0
+
+
 def test_async_stages_and_cancellation():
     started = asyncio.Event()
 

@@ -50,6 +50,12 @@ class Purse:
             f"budget: {max(left, 0.0):.6g} is left, but the first stage costs {cumulative[0]:.6g}"
         )
 
+    def has(self, cost: float, spent: float) -> bool:
+        """Whether the budget of the run has room for one more call."""
+        if self.run_budget is None:
+            return True
+        return cost <= (self.run_budget - spent - self.held) + 1e-9 * self.run_budget
+
     def reserve(self, cost: float) -> float:
         """Hold back what a round may cost."""
         if self.run_budget is None:

@@ -6,12 +6,13 @@ import asyncio
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.live.answers import Answers, Progress
+from stopwise.live.calling import call_in_thread, call_within
 from stopwise.live.learner import Learner
 from stopwise.live.rounds import Advice, Outcome, Round
 from stopwise.live.stage import Reported, Stage
@@ -70,7 +71,7 @@ class Cascade:
             what was seen is counted.
         at_once: call the stages of an item at the same time; the depth is known beforehand, so that
             no call is wasted unless a stage fails.
-        workers: threads for stages called at once or with a timeout.
+        workers: threads for stages called at once.
         settings: all else that `Learner` takes: comparator, combine, store, half_life, mode, ...
 
     >>> cascade = Cascade(
@@ -192,10 +193,7 @@ class Cascade:
             if stage.timeout is None:
                 value = stage.call([item])[0] if stage.batch else stage.call(item)
             else:
-                work: Future[Any] = self._executor().submit(
-                    stage.call, [item] if stage.batch else item
-                )
-                value = work.result(stage.timeout)
+                value = call_within(stage.timeout, stage.call, [item] if stage.batch else item)
                 value = value[0] if stage.batch else value
         except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
             return _Result(None, self._elapsed(start), error)
@@ -206,7 +204,12 @@ class Cascade:
         start = time.perf_counter()
         given = [item] if stage.batch else item
         try:
-            work = stage.call(given) if self._is_async[at] else asyncio.to_thread(stage.call, given)
+            if self._is_async[at]:
+                work = stage.call(given)
+            elif stage.timeout is None:
+                work = asyncio.to_thread(stage.call, given)
+            else:
+                work = call_in_thread(stage.call, given)
             value = await asyncio.wait_for(work, stage.timeout)
             value = value[0] if stage.batch else value
         except Exception as error:  # noqa: BLE001
@@ -223,7 +226,7 @@ class Cascade:
             elif stage.timeout is None:
                 value = stage.call(items)
             else:
-                value = self._executor().submit(stage.call, items).result(stage.timeout)
+                value = call_within(stage.timeout, stage.call, items)
         except Exception as error:  # noqa: BLE001
             return _Result(None, self._elapsed(start), error)
         return _Result(value, self._elapsed(start))
@@ -254,8 +257,8 @@ class Cascade:
         if round.failed and self._failed_last(round):
             if self.on_failure == "stop":
                 return False
-            if at > round.depth and at < len(self.stages) and self.learner.can_pay(round):
-                round.go_on()
+            if at > round.depth and not self.learner.go_deeper(round):
+                return False
         return at <= round.depth and (at == 0 or self.learner.can_pay(round))
 
     @staticmethod
@@ -296,7 +299,7 @@ class Cascade:
         except Exception as error:  # noqa: BLE001  # the answer is there: it must not be lost
             _warn(error)
             recorded = False
-            answer, stage = self.learner.answer_of(round)
+            answer, stage = self.learner.reader.after(round.outputs, len(round.outputs) - 1)
             outcome = Outcome(answer, stage, round.cost)
         return self._as_answer(round, outcome, recorded)
 

@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stopwise.checks import StopwiseError, fail, finite_number, whole_number
-from stopwise.costs import Costs, FloatArray
-from stopwise.evidence import ABSTAINED, Evidence
-from stopwise.live import budgets
-from stopwise.live.choosing import Chooser, deterministic_stage
+from stopwise.costs import Costs
+from stopwise.evidence import Evidence
+from stopwise.live.budgets import Purse
+from stopwise.live.choosing import deterministic_stage
 from stopwise.live.comparators import Agree, Comparator, make_comparator
-from stopwise.live.draws import BITS, LOW_BITS
+from stopwise.live.desk import Desk
 from stopwise.live.drift import Drift, DriftAlarm
-from stopwise.live.fast_ts import FastTs
-from stopwise.live.pairs import NOTHING, compare_answers, moves_of
-from stopwise.live.records import RoundRecord
+from stopwise.live.reading import Combine, Reader
 from stopwise.live.report import Report, report_of
-from stopwise.live.rounds import Outcome, Round
 from stopwise.live.settings import Mode, Settings, policy_text, stage_names_and_costs
 from stopwise.live.snapshot import read_snapshot, write_snapshot
-from stopwise.live.state import State
 from stopwise.live.stores import Store
-from stopwise.live.tally import Pattern, Tally, count_columns
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import make_policy
-from stopwise.policies.uss_ts import UssTs
-from stopwise.problem import IntArray
-
-Combine = Callable[[Sequence[Any]], Any]
 
 
-class Learner:
+class Learner(Desk):
     """Learns from disagreement alone how deep to go. Safe to use from many threads.
 
     Args:
@@ -95,15 +80,15 @@ class Learner:
         store: Store | None = None,
     ) -> None:
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
-        self.policy = make_policy(policy)
-        self.comparator = make_comparator(comparator)
-        self.settings = Settings(
+        made = make_policy(policy)
+        compare = make_comparator(comparator)
+        settings = Settings(
             stages=names,
             costs=per_stage,
             mistake_cost=known.mistake_cost,
-            policy=policy_text(self.policy),
+            policy=policy_text(made),
             measured=bool(measured),
-            comparator=self.comparator.label,
+            comparator=compare.label,
             combine=None if combine is None else getattr(combine, "__qualname__", repr(combine)),
             half_life=half_life,
             full_run_rate=full_run_rate,
@@ -111,314 +96,17 @@ class Learner:
             run_to=_stage_index("run_to", run_to, names),
             segment_strength=segment_strength,
         )
-        self.seed = whole_number("seed", seed, least=0)
-        self.count = known.count
-        self.alarms: list[DriftAlarm] = []
-        self._known = known
-        self._combine = combine
-        self._on_drift = on_drift
-        self._purse = budgets.Purse(item_budget, run_budget)
-        self._lock = threading.RLock()
-        self._lost: deque[Round] = deque()
-        self._replaying = False
-        carries = type(self.policy) is UssTs and not measured
-        thresholds = known.thresholds.tolist()
-        self._state = State(
-            self.count,
-            discount=self.settings.discount,
-            strength=segment_strength,
-            recorder=self.policy if type(self.policy).record is not Policy.record else None,
-            fast=(lambda: FastTs(self.policy, thresholds)) if carries else None,  # type: ignore[arg-type]
+        super().__init__(
+            settings,
+            known,
+            made,
+            Reader(compare, combine),
+            seed=whole_number("seed", seed, least=0),
+            purse=Purse(item_budget, run_budget),
             drift=drift,
-            report_drift=self._report_drift,
+            on_drift=on_drift,
+            store=store,
         )
-        self._chooser = Chooser(self.policy, self.settings, self._state, self.seed)
-        self._stage_costs = list(self.settings.costs)
-        self._cumulative = list(known.cumulative)
-        self._plain_compare = self.comparator.label == "exact" and combine is None
-        self._store = store
-        self._writer = 0
-        self._pending: list[Pattern] = []
-        self._direct = mode == "enforce" and not full_run_rate and not self._purse.limited
-        self._short = (
-            self._plain_compare
-            and store is None
-            and half_life is None
-            and drift is None
-            and not measured
-            and self._state.recorder is None
-        )
-        if store is not None:
-            self._attach(store)
-        self._renew_costs()
-
-    # ---- rounds ------------------------------------------------------------------------------
-
-    def begin(self, segment: str = "") -> Round:
-        """Open a round: its depth is drawn now, from all rounds that have ended so far."""
-        with self._lock:
-            if self._lost:
-                self._settle()
-            state = self._state
-            tally = state.tallies.get(segment)
-            if tally is None:
-                self._settle()
-                tally = state.tally(segment)
-            fast = tally.fast
-            sequence = state.begun + 1
-            if fast is None or not self._direct:
-                return self._begin_with_care(segment, sequence)
-            state.begun = sequence
-            # The short way: nothing stands between the carried distribution and the draw, and no
-            # function is called for what two lines do.
-            p, sums = fast.current or fast.renew()
-            draws = self._chooser.draws
-            if sequence >> BITS != draws.at:
-                draws.turn_to(sequence)
-            u = draws.block[sequence & LOW_BITS] * sums[-1]
-            depth = 0
-            for total in sums:
-                if u < total:
-                    break
-                depth += 1
-            else:
-                depth = self.count - 1
-            return Round(self, sequence, state.others + sequence, segment, depth, p[depth])
-
-    def _begin_with_care(self, segment: str, sequence: int) -> Round:
-        """The same, with budgets, modes, full runs, lent evidence or another policy."""
-        self._settle()
-        state, settings = self._state, self.settings
-        number = state.others + sequence
-        tally = state.tally(segment)
-        deepest = self._purse.deepest(self._cumulative, state.pool.spent)
-        depth, probability = self._chooser.draw(tally, number, sequence, self._costs, deepest)
-        state.begun = sequence
-        if settings.mode == "enforce":
-            round = Round(self, sequence, number, segment, depth, probability)
-        else:
-            run_to = min(settings.run_to, deepest)
-            round = Round(self, sequence, number, segment, run_to, 1.0)
-            round.advised, round.advised_probability = depth, probability
-            round.unusual = True
-        round.reserved = self._purse.reserve(self._cumulative[round.depth])
-        if round.reserved:
-            round.unusual = True
-        return round
-
-    def _finish(self, round: Round, abandoned: bool) -> Outcome:
-        with self._lock:
-            if round.ended:
-                raise StopwiseError(f"round {round.number} has ended already")
-            round.ended = True
-            stage: int | None
-            outputs = round.outputs
-            if self._short and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
-                # The short way for most rounds, with the same result (a test compares them).
-                stage = round.stage = round.depth
-                round.called = stage + 1
-                tally = self._state.tallies[round.segment]
-                try:
-                    pattern = tally.patterns[tuple(outputs)]
-                except (KeyError, TypeError):
-                    pattern = self._new_pattern(tally, stage, outputs)
-                cost = round.cost = pattern.cost
-                if not pattern.times:
-                    self._pending.append(pattern)
-                pattern.times += 1
-                if stage and tally.fast is not None:
-                    tally.fast.move(pattern.pairs)
-                return tuple.__new__(Outcome, (outputs[-1], stage, cost))
-            self._settle()
-            called = round.called = len(outputs)
-            if abandoned:
-                round.abandoned = True
-            if round.reserved:
-                self._purse.release(round)
-            if round.costs is None:
-                round.cost = cost = self._cumulative[called - 1] if called else 0.0
-            else:
-                round.cost = cost = self._actual_cost(round, called)
-            if called and self._plain_compare and outputs[-1] is not ABSTAINED:
-                answer, stage = outputs[-1], called - 1
-            else:
-                answer, stage = self._answer_after(outputs, called - 1)
-            round.stage = stage
-            if called > 1:
-                self._compare(round)
-            if round.advised is not None:
-                self._note_advice(round, stage)
-            if self._store is None:
-                self._state.apply(round.segment, round)
-            else:
-                self._keep([self._record_of(round)])
-            if round.costs is not None and self.settings.measured:
-                self._renew_costs()
-            return Outcome(answer, stage, cost)
-
-    def _new_pattern(self, tally: Tally, stage: int, outputs: list[Any]) -> Pattern:
-        """What a prefix adds. Few different ones come again and again, so it is kept."""
-        moves = moves_of(*compare_answers(outputs, None)) if stage else NOTHING
-        pattern = Pattern(tally, stage, self._cumulative[stage], moves)
-        if len(tally.patterns) >= 512:
-            tally.patterns.clear()
-        with suppress(TypeError):  # outputs that cannot be hashed are compared every time
-            tally.patterns[tuple(outputs)] = pattern
-        return pattern
-
-    def _compare(self, round: Round) -> None:
-        if self._plain_compare:
-            round.answered, round.disagreed = compare_answers(round.outputs, None)
-            return
-        answers = list(round.outputs)
-        if self._combine is not None:
-            # A stage that said nothing gave no answer, though the vote stands: no agreement.
-            for stage, output in enumerate(answers):
-                if output is not ABSTAINED:
-                    answers[stage] = self._answer_after(round.outputs, stage)[0]
-        keys = self.comparator.keys(answers)
-        differ = None if self.comparator.agree is None else self.comparator.differ
-        round.answered, round.disagreed = compare_answers(keys, differ)
-
-    def _answer_after(self, outputs: Sequence[Any], stage: int) -> tuple[Any, int | None]:
-        """The answer when stopping at a stage, and the last stage that spoke up to there."""
-        for last in range(min(stage, len(outputs) - 1), -1, -1):
-            if outputs[last] is not ABSTAINED:
-                if self._combine is None:
-                    return outputs[last], last
-                said = [output for output in outputs[: last + 1] if output is not ABSTAINED]
-                return self._combine(said), last
-        return ABSTAINED, None
-
-    def _actual_cost(self, round: Round, called: int) -> float:
-        costs = list(round.costs or ())
-        costs += [None] * (called - len(costs))
-        return sum(
-            known if actual is None else actual
-            for known, actual in zip(self._stage_costs, costs, strict=False)
-        )
-
-    def _note_advice(self, round: Round, stage: int | None) -> None:
-        advised = round.advised
-        assert advised is not None
-        costs = round.costs or []
-        round.advised_cost = sum(
-            costs[at] if at < len(costs) and costs[at] is not None else self._stage_costs[at]  # type: ignore[misc]
-            for at in range(advised + 1)
-        )
-        early, when = self._answer_after(round.outputs, advised)
-        if stage is not None and when is not None and round.called > advised:
-            final = self._answer_after(round.outputs, stage)[0]
-            round.advised_same = self.comparator.agrees(early, final)
-
-    def _record_of(self, round: Round) -> RoundRecord:
-        return RoundRecord(
-            number=round.number,
-            writer=self._writer,
-            sequence=round.sequence,
-            segment=round.segment,
-            depth=round.depth if round.drawn_depth is None else round.drawn_depth,
-            probability=round.probability,
-            stage=round.stage,
-            called=round.called,
-            answered=round.answered,
-            disagreed=round.disagreed,
-            failed=round.failed,
-            costs=round.costs,
-            cost=round.cost,
-            abandoned=round.abandoned,
-            advised=round.advised,
-            advised_cost=round.advised_cost,
-            advised_same=round.advised_same,
-            outputs=round.outputs,
-        )
-
-    def _keep(self, records: Sequence[RoundRecord]) -> None:
-        """Write rounds to the store, then count them: what is counted is always written."""
-        assert self._store is not None
-        if self._store.append(records):
-            self._store.load_into(self._state)
-            for record in records:
-                # The counters came with the rest; the drift alarm watches this writer's own rounds.
-                self._state.tally(record.segment).watch_only(record)
-        else:
-            for record in records:
-                self._state.apply(record.segment, record)
-
-    def _settle(self) -> None:
-        """Add up what is pending; everything but the short ways of begin and end does so first."""
-        if self._pending:
-            pool = self._state.pool
-            for pattern in self._pending:
-                pattern.tally.apply_times(pattern)
-                if pool is not pattern.tally:
-                    pool.apply_times(pattern)
-                pattern.times = 0
-            self._pending.clear()
-        while self._lost:
-            round = self._lost.popleft()
-            if not round.ended:
-                self._finish(round, True)
-
-    def answer_of(self, round: Round) -> tuple[Any, int | None]:
-        """The answer as things stand, and the stage that gave it."""
-        return self._answer_after(round.outputs, len(round.outputs) - 1)
-
-    def can_pay(self, round: Round) -> bool:
-        """Whether the budget of the item has room for the next stage, at what it cost so far."""
-        at = len(round.outputs)
-        if self._purse.item_budget is None or at >= self.count:
-            return True
-        so_far = self._cumulative[at - 1] if at else 0.0
-        if round.costs is not None:
-            so_far = self._actual_cost(round, at)
-        return self._purse.allows(so_far, self._stage_costs[at])
-
-    # ---- many rounds at once, as columns -----------------------------------------------------
-
-    @property
-    def in_columns(self) -> bool:
-        """Whether many rounds can be counted at once: nothing about them but outputs and depth."""
-        return self._short and self._direct
-
-    def begin_many(self, size: int, segment: str) -> tuple[int, int, IntArray, list[float]]:
-        """Begin rounds together: first sequence and number, their depths, their distribution."""
-        with self._lock:
-            self._settle()
-            state = self._state
-            first = state.begun + 1
-            number = state.others + first
-            depths, p = self._chooser.draw_many(
-                state.tally(segment), number, first, self._costs, self.count - 1, size
-            )
-            state.begun += size
-            return first, number, depths, p
-
-    def round_of(
-        self, sequence: int, number: int, segment: str, depth: int, p: Sequence[float]
-    ) -> Round:
-        """One of many rounds that were begun together, as an object."""
-        return Round(self, sequence, number, segment, depth, p[depth])
-
-    def end_many(
-        self, segment: str, depths: IntArray, where: Sequence[IntArray], columns: Sequence[Any]
-    ) -> FloatArray:
-        """Count rounds that all went to their depths; return what each cost.
-
-        Args:
-            depths: of every round.
-            where: for each stage, the rounds that called it.
-            columns: for each stage, its outputs in those rounds.
-        """
-        delta = count_columns(self.count, depths, where, columns)
-        costs = np.asarray(self._cumulative)[depths]
-        delta.spent = float(costs.sum())
-        with self._lock:
-            self._settle()
-            self._state.add(segment, delta)
-        return costs
-
-    # ---- what the evidence says --------------------------------------------------------------
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -532,14 +220,18 @@ class Learner:
                 needs the same settings (the seed is the snapshot's). A new seed here keeps the
                 evidence only, as several copies of one learner should.
         """
+        self._refuse_store()
         self.restore(read_snapshot(path), str(path), fork=fork)
+
+    def _refuse_store(self) -> None:
+        if self._store is not None:
+            raise StopwiseError("load: this learner has a store, which is its memory")
 
     def restore(
         self, form: Mapping[str, Any], what: str = "snapshot", *, fork: int | None = None
     ) -> None:
         """Go on from what `to_form` gave; see `load`."""
-        if self._store is not None:
-            raise StopwiseError("load: this learner has a store, which is its memory")
+        self._refuse_store()
         self.settings.check_same(form["settings"], what, exactly=fork is None)
         with self._lock:
             self._settle()
@@ -551,14 +243,6 @@ class Learner:
             self.seed = seed
             self._chooser.reseed(seed)
             self._renew_costs()
-
-    def _attach(self, store: Store) -> None:
-        self._replaying = True
-        try:
-            self._writer = store.attach(self.settings, self.seed, self._state)
-        finally:
-            self._replaying = False
-        self._chooser.reseed(self.seed, self._writer)
 
     def refresh(self) -> None:
         """Read what others have added to a shared store; ending a round does so too."""
@@ -574,31 +258,6 @@ class Learner:
             self._settle()
             if self._store is not None:
                 self._store.close()
-
-    # ---- costs and alarms --------------------------------------------------------------------
-
-    def _renew_costs(self) -> None:
-        if not self.settings.measured:
-            self._costs = self._known
-            return
-        pool = self._state.pool
-        means = [
-            (given + total) / (1 + calls)
-            for given, total, calls in zip(
-                self.settings.costs, pool.cost_sums, pool.cost_counts, strict=True
-            )
-        ]
-        self._costs = Costs.from_stages(means, self.settings.mistake_cost)
-        self._stage_costs = means
-        self._cumulative = list(self._costs.cumulative)
-
-    def _report_drift(self, alarm: DriftAlarm) -> None:
-        self.alarms.append(alarm)
-        if self._on_drift is not None and not self._replaying:
-            try:
-                self._on_drift(alarm)
-            except Exception as error:  # noqa: BLE001  # a listener must not cost an answer
-                warnings.warn(f"on_drift raised {error!r}", RuntimeWarning, stacklevel=2)
 
 
 def _stage_index(field: str, stage: int | str, names: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.evidence import ABSTAINED
 
 if TYPE_CHECKING:
-    from stopwise.live.learner import Learner
+    from stopwise.live.desk import Desk
 
 
 class Outcome(NamedTuple):
@@ -75,7 +75,7 @@ class Round:
 
     def __init__(
         self,
-        learner: Learner,
+        learner: Desk,
         sequence: int,
         number: int,
         segment: str,
@@ -122,7 +122,7 @@ class Round:
 
     def answer_after(self, stage: int) -> Any:
         """The answer if the round had stopped there: the last one given up to that stage."""
-        return self._learner._answer_after(self.outputs, stage)[0]
+        return self._learner.reader.after(self.outputs, stage)[0]
 
     def end(self) -> Outcome:
         """Count the round and give the answer. Ending before the depth is `abandon`."""

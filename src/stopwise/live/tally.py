@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
 from stopwise.live.drift import DriftWatch
 from stopwise.live.fast_ts import FastTs
-from stopwise.live.pairs import NOTHING, Moves, moves_of, pair_count, pair_list, pair_number, tokens
+from stopwise.live.pairs import NOTHING, Moves, moves_of, pair_count, pair_list, tokens
 from stopwise.live.records import Finished
 from stopwise.policies.base import Policy
 
@@ -320,41 +319,3 @@ def recorded_moves(policy: Policy, count: int, round: Finished) -> Moves:
         n, d = int(added.seen[i, j]), int(added.disagreed[i, j])
         pairs += [(at, True)] * d + [(at, False)] * (n - d)
     return Moves(tuple(pairs), int(added.switched), int(added.switched_twice))
-
-
-def count_columns(
-    count: int,
-    depths: NDArray[np.int64],
-    where: Sequence[NDArray[np.int64]],
-    columns: Sequence[Any],
-) -> Tally:
-    """The counters of many rounds whose outputs stand in columns; every stage answered.
-
-    >>> rows, outputs = [np.array([0, 1]), np.array([1])], [np.array([5, 5]), np.array([7])]
-    >>> count_columns(2, np.array([0, 1]), rows, outputs).disagreed
-    [1]
-    """
-    delta = Tally(count)
-    size = len(depths)
-    delta.rounds = size
-    delta.lengths = np.bincount(depths, minlength=count).tolist()
-    delta.stops = list(delta.lengths)
-    full = []
-    for rows, column in zip(where, columns, strict=True):
-        spread = np.zeros(size, dtype=column.dtype)
-        spread[rows] = column
-        full.append(spread)
-    switches = np.zeros(size, dtype=np.int64)
-    for j in range(1, len(columns)):
-        rows = where[j]
-        for i in range(j):
-            differs = full[i][rows] != columns[j]
-            at = pair_number(i, j)
-            delta.seen[at] = len(rows)
-            delta.disagreed[at] = int(differs.sum())
-            if i == j - 1:
-                switches[rows] += differs
-    long = switches[depths >= 2]
-    delta.switched = int((long >= 1).sum())
-    delta.switched_twice = int((long >= 2).sum())
-    return delta
