@@ -91,6 +91,12 @@ def test_form_that_does_not_belong_is_not_used():
     assert_close(other.distribution(), exact(UssTs(), costs, [11], [5]))
 
 
+def test_three_stages_written_out_are_the_walk():
+    fast = FastTs(UssTs(), Costs((0.0, 0.2, 0.3)).thresholds.tolist())
+    fast.anchor([30, 20, 10], [5, 4, 1])
+    assert fast.distribution() == pytest.approx(fast._walk(), rel=1e-14)
+
+
 @given(OUTPUTS)
 def test_moves_count_as_evidence_does(outputs):
     evidence = Evidence(5)

@@ -164,7 +164,6 @@ class Desk:
             if self._short and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
                 # The short way for most rounds, with the same result (a test compares them).
                 stage = round.stage = round.depth
-                round.called = stage + 1
                 tally = self._state.tallies[round.segment]
                 try:
                     pattern = tally.patterns[tuple(outputs)]
@@ -178,7 +177,7 @@ class Desk:
                     tally.fast.move(pattern.pairs)
                 return tuple.__new__(Outcome, (outputs[-1], stage, cost))
             self._settle()
-            called = round.called = len(outputs)
+            called = len(outputs)
             if abandoned:
                 round.abandoned = True
             if round.reserved:

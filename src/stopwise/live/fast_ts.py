@@ -70,7 +70,7 @@ class FastTs:
         self._pairs: list[_Pair] = []
         self._still = 0  # so many more observations cannot change the distribution
         self._noted: list[Sequence[tuple[int, bool]]] = []
-        self.current: tuple[list[float], list[float]] | None = None
+        self.current: tuple[Sequence[float], Sequence[float]] | None = None
 
     def anchor(self, seen: Sequence[float], disagreed: Sequence[float]) -> None:
         """Take every pair anew from its counts."""
@@ -161,25 +161,31 @@ class FastTs:
             self._pairs[number] = self._anchored(a, b, self._thresholds[number])
         self._stand_still()
 
-    def renew(self) -> tuple[list[float], list[float]]:
+    def renew(self) -> tuple[Sequence[float], Sequence[float]]:
         """The depth distribution and its running sums, kept in `current` until a pair moves."""
-        p = self.distribution()
-        if len(p) == 3:
-            first, second, third = p
-            sums = [first, first + second, first + second + third]
+        p: Sequence[float]
+        sums: Sequence[float]
+        if len(self._pairs) == 3:  # three stages, the usual case, written out
+            first, second, third = self._pairs
+            low = first[_LOW]
+            stop = low * second[_LOW]
+            go_on = first[_HIGH] + low * second[_HIGH]
+            middle = go_on * third[_LOW]
+            last = go_on * third[_HIGH]
+            p, sums = (stop, middle, last), (stop, stop + middle, stop + middle + last)
         else:
+            p = self._walk()
             sums = list(accumulate(p))
         self.current = current = (p, sums)
         return current
 
     def distribution(self) -> list[float]:
-        """The probability of every depth: the step walk of `policies/walks.py`."""
+        """The probability of every depth."""
+        return list((self.current or self.renew())[0])
+
+    def _walk(self) -> list[float]:
+        """The step walk of `policies/walks.py`."""
         pairs = self._pairs
-        if len(pairs) == 3:  # three stages, the usual case, written out
-            first, second, third = pairs
-            stop = first[_LOW] * second[_LOW]
-            go_on = first[_HIGH] + first[_LOW] * second[_HIGH]
-            return [stop, go_on * third[_LOW], go_on * third[_HIGH]]
         result = []
         arriving = 1.0
         for row in self._rows:

@@ -15,7 +15,6 @@ class Finished(Protocol):
 
     number: int
     stage: int | None
-    called: int
     answered: int
     disagreed: int
     failed: int
@@ -24,6 +23,10 @@ class Finished(Protocol):
     advised: int | None
     advised_cost: float
     advised_same: bool | None
+
+    @property
+    def called(self) -> int:
+        """How many stages were called."""
 
     @property
     def costs(self) -> Sequence[float | None] | None:

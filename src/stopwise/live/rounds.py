@@ -58,7 +58,6 @@ class Round:
     ended: bool = False
     unusual: bool = False  # there is more to count than outputs
     drawn_depth: int | None = None
-    called: int = 0
     answered: int = 0
     disagreed: int = 0
     failed: int = 0
@@ -131,6 +130,11 @@ class Round:
     def abandon(self) -> Outcome:
         """Give the round up: what it saw is counted all the same."""
         return self._learner._finish(self, True)
+
+    @property
+    def called(self) -> int:
+        """How many stages have been called so far."""
+        return len(self.outputs)
 
     @property
     def advice(self) -> Advice | None:
