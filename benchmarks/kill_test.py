@@ -2,7 +2,7 @@
 
     python benchmarks/kill_test.py                # 200 kills for each store, then 8 x 10,000 rounds
 
-A child ends rounds one after another and, after each, writes the round's name to a pipe: that is
+A child ends rounds one after another and, after each, writes the round's name to a file: that is
 the acknowledgement. The parent kills it at a random moment, opens the store as a restart would, and
 checks that every acknowledged round is there, none is there twice, and that the counters are
 exactly those of the rounds that are there.
@@ -34,8 +34,16 @@ def store_of(folder: Path, kind: str) -> RoundLog | SqliteStore:
     return SqliteStore(folder / "rounds.db", keep_outputs=True)
 
 
-def work(folder: Path, kind: str, seed: int, pipe: int) -> None:
+def processes() -> multiprocessing.context.ForkServerContext:
+    """Children of a server without threads: forking a process that has some is not safe."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["stopwise.live", "scipy.special"])
+    return context
+
+
+def work(folder: Path, kind: str, seed: int, acknowledgements: Path) -> None:
     """End rounds for ever; acknowledge each."""
+    file = os.open(acknowledgements, os.O_WRONLY | os.O_APPEND)
     rng = random.Random(seed)
     learner = Learner(STAGES, seed=1, store=store_of(folder, kind))
     while True:
@@ -43,14 +51,14 @@ def work(folder: Path, kind: str, seed: int, pipe: int) -> None:
         for _ in range(round.depth + 1):
             round.observe(rng.choice("xxxy"))
         round.end()
-        os.write(pipe, f"{learner._writer} {round.sequence}\n".encode())
+        os.write(file, f"{learner._writer} {round.sequence}\n".encode())
 
 
 def kill_often(folder: Path, kind: str, *, kills: int, seed: int) -> int:
     """Kill a child `kills` times; raise AssertionError at the first loss. Returns rounds kept."""
     rng = random.Random(seed)
     acknowledged: set[tuple[int, int]] = set()
-    context = multiprocessing.get_context("fork")
+    context = processes()
     kept = 0
     for kill in range(kills):
         if kill % 10 == 0:  # a new file, lest reading it again take most of the time
@@ -58,23 +66,18 @@ def kill_often(folder: Path, kind: str, *, kills: int, seed: int) -> int:
             acknowledged = set()
             folder = folder.parent / f"{kind}-{kill}"
             folder.mkdir()
-        reading, writing = os.pipe()
-        child = context.Process(target=work, args=(folder, kind, rng.randrange(2**32), writing))
+        told = folder / f"acknowledged-{kill}"
+        told.touch()
+        child = context.Process(target=work, args=(folder, kind, rng.randrange(2**32), told))
         child.start()
-        os.close(writing)
-        text = b""
-        if kill % 10 == 9:  # also while it opens the store
-            time.sleep(rng.uniform(0, 0.02))
-        else:
-            text = os.read(reading, 1)  # it is at work
-            time.sleep(rng.uniform(0, 0.02))
+        if kill % 10 != 9:  # the tenth may be killed while it still opens the store
+            while not told.stat().st_size and child.is_alive():
+                time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.02))
         os.kill(child.pid or 0, signal.SIGKILL)
         child.join()
-        while part := os.read(reading, 1 << 16):
-            text += part
-        os.close(reading)
-        # the last line may be cut: the pipe, not the store, lost its end
-        for line in text.decode().split("\n")[:-1]:
+        assert child.exitcode == -signal.SIGKILL, "the child ended by itself"
+        for line in told.read_text().split("\n")[:-1]:
             writer, sequence = map(int, line.split())
             assert (writer, sequence) not in acknowledged, f"{line} was given out twice"
             acknowledged.add((writer, sequence))
@@ -113,12 +116,11 @@ def write_rounds(folder: Path, number: int, seed: int) -> None:
     (folder / f"{seed}.json").write_text(counted.to_json())
 
 
-def write_together(folder: Path, *, processes: int, rounds: int) -> None:
+def write_together(folder: Path, *, number: int, rounds: int) -> None:
     """Let processes write into one file at once; the counts must be exactly the sums."""
-    context = multiprocessing.get_context("fork")
+    context = processes()
     children = [
-        context.Process(target=write_rounds, args=(folder, rounds, seed))
-        for seed in range(processes)
+        context.Process(target=write_rounds, args=(folder, rounds, seed)) for seed in range(number)
     ]
     for child in children:
         child.start()
@@ -126,10 +128,10 @@ def write_together(folder: Path, *, processes: int, rounds: int) -> None:
         child.join()
         assert child.exitcode == 0
     total = Evidence(3)
-    for seed in range(processes):
+    for seed in range(number):
         total.merge(Evidence.from_json((folder / f"{seed}.json").read_text()))
     learner = Learner(STAGES, seed=1, store=SqliteStore(folder / "shared.db"))
-    assert learner.rounds == processes * rounds, f"{learner.rounds} rounds are there"
+    assert learner.rounds == number * rounds, f"{learner.rounds} rounds are there"
     assert learner.evidence() == total, "the counts are not the sums"
     learner.close()
 
@@ -146,7 +148,7 @@ def main() -> None:
         print(f"{kind}: {options.kills} kills, {kept} acknowledged rounds, none lost, none twice")
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        write_together(Path(folder), processes=options.processes, rounds=options.rounds)
+        write_together(Path(folder), number=options.processes, rounds=options.rounds)
         seconds = time.perf_counter() - start
     print(
         f"sqlite: {options.processes} processes x {options.rounds} rounds: the counts are exactly"

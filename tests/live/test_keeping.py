@@ -302,7 +302,7 @@ def test_killed_at_random_moments(tmp_path, kind):
 
 def test_many_processes_sum_exactly(tmp_path):
     """The full size, 8 x 10,000, is in `benchmarks/kill_test.py`."""
-    kill_test.write_together(tmp_path, processes=4, rounds=150)
+    kill_test.write_together(tmp_path, number=4, rounds=150)
 
 
 def test_every_policy_survives_a_snapshot(tmp_path):
