@@ -132,7 +132,7 @@ def policy_text(policy: Policy) -> str:
 
     >>> from stopwise.policies.fixed import FixedStage
     >>> policy_text(FixedStage(0))
-    '{"policy": "fixed", "parameters": {"stage": 0}}'
+    '{"version": 1, "policy": "fixed", "parameters": {"stage": 0}}'
     """
     try:
         return policy_to_json(policy)
