@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: help setup demo test lint format clean
+.PHONY: help setup demo test bench lint docs format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,13 @@ demo: setup  ## reproduce the whole paper at full size into out/paper
 
 test: setup lint  ## lint, types, direction of imports, all tests
 	@$(BIN)/python -m pytest -n 2
+
+docs: setup  ## build the documentation site into site/
+	@$(BIN)/mkdocs build --strict --quiet && echo "the site is in site/index.html"
+
+bench: setup  ## measure the engine against others into benchmarks/RESULTS.md (about five minutes)
+	@test -e $(VENV)/.bench || ($(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt && touch $(VENV)/.bench)
+	@$(BIN)/python benchmarks/engine.py
 
 lint: setup
 	@$(BIN)/ruff check .

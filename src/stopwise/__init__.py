@@ -24,16 +24,22 @@ from stopwise.policies.registry import make_policy, policy_names, register
 from stopwise.problem import Problem
 
 if TYPE_CHECKING:
+    from stopwise.live import Cascade, Learner, RoundLog, SqliteStore, Stage
     from stopwise.simulation.run import simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ABSTAINED",
+    "Cascade",
     "Costs",
     "Evidence",
+    "Learner",
     "Policy",
     "Problem",
+    "RoundLog",
+    "SqliteStore",
+    "Stage",
     "StopwiseError",
     "make_policy",
     "policy_names",
@@ -41,7 +47,14 @@ __all__ = [
     "simulate",
 ]
 
-_LAZY = {"simulate": "stopwise.simulation.run"}
+_LAZY = {
+    "Cascade": "stopwise.live",
+    "Learner": "stopwise.live",
+    "RoundLog": "stopwise.live",
+    "SqliteStore": "stopwise.live",
+    "Stage": "stopwise.live",
+    "simulate": "stopwise.simulation.run",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,10 @@ def fail(field: str, got: object, accepted: str) -> StopwiseError:
     >>> print(fail("horizon", -3, "a whole number of rounds, 1 or more"))
     horizon: got -3, but need a whole number of rounds, 1 or more
     """
-    text = repr(got)
+    try:
+        text = repr(got)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        text = "a number of thousands of digits"
     if len(text) > 120:
         text = text[:117] + "..."
     return StopwiseError(f"{field}: got {text}, but need {accepted}")
@@ -47,17 +50,42 @@ def finite_number(field: str, value: object, accepted: str = "a finite number") 
     return number
 
 
-def whole_number(field: str, value: object, *, least: int) -> int:
-    """Return `value` as an int that is at least `least`.
+def positive_number(field: str, value: object) -> float:
+    """Return `value` as a float above 0.
+
+    >>> positive_number("alpha", 2)
+    2.0
+    """
+    number = finite_number(field, value, "a number above 0")
+    if number <= 0:
+        raise fail(field, value, "a number above 0")
+    return number
+
+
+def whole_number(field: str, value: object, *, least: int | None) -> int:
+    """Return `value` as an int that is at least `least` (None: any).
 
     >>> whole_number("horizon", 10, least=1)
     10
     """
-    accepted = f"a whole number, {least} or more"
+    accepted = "a whole number" if least is None else f"a whole number, {least} or more"
     number = finite_number(field, value, accepted)
-    if number != int(number) or number < least:
+    if number != int(number) or (least is not None and number < least):
         raise fail(field, value, accepted)
     return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def known_version(form: Mapping[str, Any], version: int, *, needed: bool = False) -> None:
+    """Refuse a form written by a version that this code does not know.
+
+    >>> known_version({"version": 2}, 1)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: version: got 2, but need version 1
+    """
+    given = form.get("version", None if needed else version)
+    if isinstance(given, bool) or given != version:
+        raise fail("version", given, f"version {version}")
 
 
 def known_keys(field: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -83,16 +111,23 @@ def parse_json_object(what: str, text: str | bytes) -> Mapping[str, Any]:
     """
 
     def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in pairs]
-        for key in keys:
-            if keys.count(key) > 1:
+        form: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in form:
                 raise StopwiseError(f"{what}: field {key!r} is given twice")
-        return dict(pairs)
+            form[key] = value
+        return form
 
     try:
         value = json.loads(text, object_pairs_hook=no_duplicates)
+    except StopwiseError:
+        raise
+    except TypeError:
+        raise fail(what, text, "JSON as text") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise StopwiseError(f"{what}: this is not JSON ({error})") from None
+    except ValueError:  # the one that json raises itself: Python reads at most 4,300 digits
+        raise StopwiseError(f"{what}: this JSON has a number of too many digits") from None
     except RecursionError:
         raise StopwiseError(f"{what}: this JSON is nested too deeply") from None
     if not isinstance(value, dict):

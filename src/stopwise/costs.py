@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.checks import fail, finite_number, positive_number
 
 FloatArray = NDArray[np.float64]
 
@@ -46,9 +48,9 @@ class Costs:
                     f"a cumulative cost of at least {values[stage - 1]!r}, that of the stage before"
                     " (cumulative costs include all earlier stages)",
                 )  # fmt: skip
-        mistake_cost = finite_number("mistake_cost", self.mistake_cost, "a number above 0")
-        if mistake_cost <= 0:
-            raise fail("mistake_cost", self.mistake_cost, "a number above 0")
+        mistake_cost = positive_number("mistake_cost", self.mistake_cost)
+        if not math.isfinite(values[-1] / mistake_cost):
+            raise fail("mistake_cost", self.mistake_cost, "a number not so small beside the costs")
         object.__setattr__(self, "cumulative", tuple(values))
         object.__setattr__(self, "mistake_cost", mistake_cost)
 
@@ -63,7 +65,7 @@ class Costs:
         for stage, value in enumerate(values):
             if value < 0:
                 raise fail(f"costs[{stage}]", value, "a cost of 0 or more")
-        return cls(tuple(float(total) for total in np.cumsum(values)), mistake_cost)
+        return cls(tuple(accumulate(values)), mistake_cost)
 
     @property
     def count(self) -> int:
@@ -81,7 +83,9 @@ class Costs:
         >>> Costs((1, 3)).per_stage
         array([1., 2.])
         """
-        return np.diff(np.asarray(self.cumulative), prepend=0.0)
+        values = np.diff(np.asarray(self.cumulative), prepend=0.0)
+        values.flags.writeable = False
+        return values
 
     @cached_property
     def in_mistakes(self) -> FloatArray:
@@ -107,12 +111,14 @@ class Costs:
 
 
 def _number_list(field: str, values: Any) -> list[float]:
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise fail(field, values, "a list of numbers, one for each stage")
+    accepted = "a list of numbers, one for each stage"
+    if isinstance(values, (str, bytes, Mapping, Set)):  # text is no list, the others have no order
+        raise fail(field, values, accepted)
     try:
-        return [
-            finite_number(f"{field}[{stage}]", value, "a finite number of 0 or more")
-            for stage, value in enumerate(values)
-        ]
+        items = list(values)
     except TypeError:
-        raise StopwiseError(f"{field}: need a list of numbers, one for each stage") from None
+        raise fail(field, values, accepted) from None
+    return [
+        finite_number(f"{field}[{stage}]", value, "a finite number of 0 or more")
+        for stage, value in enumerate(items)
+    ]

@@ -10,12 +10,22 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    known_keys,
+    known_version,
+    parse_json_object,
+    whole_number,
+)
 
 Counts = NDArray[np.int64]
 
 ABSTAINED: Final = None
 """The output of a stage that gave no answer: neither agreement nor disagreement."""
+
+# Whole numbers up to here are exact as floats too, and many such evidences sum without overflow.
+_MOST = 2**53
 
 _VERSION = 1
 _FIELDS = ("version", "stages", "seen", "disagreed", "switched", "switched_twice")
@@ -27,7 +37,8 @@ class Evidence:
     `seen[i, j]` and `disagreed[i, j]` for i < j count rounds in which both stages answered, and in
     which their answers differed. `switched` counts the rounds of three or more answers in which the
     output changed at least once along the cascade, and `switched_twice` those in which it changed
-    again: a second change refutes strong dominance. Adding two evidences adds the counters.
+    again: with two labels a second change refutes strong dominance. Adding two evidences adds the
+    counters.
 
     >>> evidence = Evidence(3)
     >>> evidence.add(["yes", "no", "no"])
@@ -127,15 +138,28 @@ class Evidence:
             raise fail("prefix", prefix, "a list of outputs, not text")
         if len(prefix) > self.count:
             raise fail("prefix", list(prefix), f"at most {self.count} outputs, one for each stage")
+        if times != 1 and whole_number("times", times, least=0) > _MOST:
+            raise fail("times", times, f"at most {_MOST}")
         answered = [stage for stage, output in enumerate(prefix) if output is not ABSTAINED]
+        for stage in answered:
+            output = prefix[stage]
+            if isinstance(output, (float, np.floating)) and output != output:
+                raise fail(
+                    f"prefix[{stage}]", output, "an output, or None for a stage that abstained"
+                )
+        # All comparisons come before the first count: one that fails must leave nothing behind.
+        pairs = []
         switches = 0
         for at, j in enumerate(answered):
+            differs = False
             for i in answered[:at]:
                 differs = bool(differ(prefix[i], prefix[j]))
-                self.seen[i, j] += times
-                self.disagreed[i, j] += times * differs
-                if i == answered[at - 1]:
-                    switches += differs
+                pairs.append((i, j, differs))
+            switches += differs  # of j and the one that answered just before it
+        for i, j, differs in pairs:
+            self.seen[i, j] += times
+            if differs:
+                self.disagreed[i, j] += times
         if len(answered) >= 3:
             self.switched += times * (switches >= 1)
             self.switched_twice += times * (switches >= 2)
@@ -191,8 +215,7 @@ class Evidence:
         for field in _FIELDS:
             if field not in form:
                 raise StopwiseError(f"evidence: the field {field!r} is missing")
-        if form["version"] != _VERSION:
-            raise fail("version", form["version"], f"version {_VERSION}")
+        known_version(form, _VERSION)
         evidence = cls.from_counts(
             form["seen"], form["disagreed"], form["switched"], form["switched_twice"]
         )
@@ -201,6 +224,8 @@ class Evidence:
         return evidence
 
     def __add__(self, other: Evidence) -> Evidence:
+        if not isinstance(other, Evidence):
+            return NotImplemented
         total = self.copy()
         total.merge(other)
         return total
@@ -223,11 +248,18 @@ class Evidence:
 def _count_table(field: str, values: ArrayLike) -> Counts:
     accepted = "a square table of whole numbers, 0 or more"
     try:
-        table = np.asarray(values)
+        # Left as objects, true is still no 1 and a huge number no float.
+        table = np.asarray(values, dtype=None if hasattr(values, "__array__") else object)
     except ValueError:
         raise fail(field, values, accepted) from None
     if table.ndim != 2 or table.shape[0] != table.shape[1] or table.shape[0] < 2:
         raise fail(field, values, accepted + ", for at least two stages")
-    if table.dtype.kind not in "iu" or (table.size and table.min() < 0):
+    whole = table.dtype.kind in "iu" or all(
+        isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        for value in table.ravel().tolist()
+    )
+    if not whole or table.min() < 0:
         raise fail(field, values, accepted)
+    if table.max() > _MOST:
+        raise fail(field, int(table.max()), f"whole numbers of at most {_MOST}")
     return table.astype(np.int64)

@@ -8,19 +8,27 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from stopwise.checks import (
     StopwiseError,
     fail,
-    finite_number,
     known_keys,
+    known_version,
     parse_json_object,
     whole_number,
 )
 from stopwise.costs import Costs, FloatArray
-
-IntArray = NDArray[np.int64]
+from stopwise.patterns import (
+    SUM_TOLERANCE,
+    code_patterns,
+    code_predictions,
+    frozen,
+    json_patterns,
+    probabilities,
+    stage_names,
+)
+from stopwise.patterns import IntArray as IntArray
 
 # Two sums of probabilities that are equal on paper differ by rounding; ties are read up to this.
 TIE = 1e-12
@@ -55,18 +63,16 @@ class Problem:
     ) -> None:
         """Take codes into `labels`; the `from_...` builders make them."""
         self.costs = costs
-        self.truth = truth
-        self.outputs = outputs
-        self.p = _probabilities(p)
+        self.truth = frozen(truth.copy())
+        self.outputs = frozen(outputs.copy())
+        self.p = frozen(probabilities(p).copy())
         self.labels = labels
-        self.stages = _stage_names(stages, costs.count)
-        self.rows = rows
+        self.stages = stage_names(stages, costs.count)
+        self.rows = None if rows is None else frozen(rows.copy())
         if outputs.shape[1] != costs.count:
             raise StopwiseError(
                 f"patterns: outputs have {outputs.shape[1]} stages, but costs have {costs.count}"
             )
-        for array in (self.truth, self.outputs, self.p):
-            array.flags.writeable = False
 
     # ---- builders -------------------------------------------------------------------------
 
@@ -85,34 +91,13 @@ class Problem:
         ... ).error_rates
         array([0.3, 0. ])
         """
-        codes: dict[Hashable, int] = {}
-        merged: dict[tuple[int, ...], float] = {}
-        for at, (truth, outputs, p) in enumerate(patterns):
-            if isinstance(outputs, (str, bytes)) or not isinstance(outputs, Sequence | np.ndarray):
-                raise fail(f"patterns[{at}].outputs", outputs, "a list, one output for each stage")
-            if len(outputs) != costs.count:
-                raise fail(
-                    f"patterns[{at}].outputs", list(outputs),
-                    f"{costs.count} outputs, one for each cost",
-                )  # fmt: skip
-            accepted = "a probability between 0 and 1"
-            weight = finite_number(f"patterns[{at}].p", p, accepted)
-            if not 0 <= weight <= 1:
-                raise fail(f"patterns[{at}].p", p, accepted)
-            key = (
-                _code(codes, f"patterns[{at}].truth", truth),
-                *(_code(codes, f"patterns[{at}].outputs", value) for value in outputs),
-            )
-            merged[key] = merged.get(key, 0.0) + weight
-        if not merged:
-            raise StopwiseError("patterns: got none, but need at least one")
-        table = np.array(list(merged), dtype=np.int64)
+        table, p, labels = code_patterns(patterns, costs.count)
         return cls(
             costs,
-            truth=table[:, 0].copy(),
-            outputs=table[:, 1:].copy(),
-            p=np.array(list(merged.values())),
-            labels=tuple(codes),
+            truth=table[:, 0],
+            outputs=table[:, 1:],
+            p=p,
+            labels=labels,
             stages=stages,
         )
 
@@ -135,31 +120,15 @@ class Problem:
         >>> problem.error_rates.round(3)
         array([0.333, 0.   ])
         """
-        table = np.asarray(predictions)
-        answers = np.asarray(truth)
-        if table.ndim != 2 or table.shape[1] != costs.count:
-            raise fail(
-                "predictions", table.shape, f"a table of items by {costs.count} stages"
-            )  # fmt: skip
-        if answers.shape != (len(table),) or not len(table):
-            raise fail("truth", answers.shape, f"{len(table)} values, one for each row, and not 0")
-        codes: dict[Hashable, int] = {}
-        coded = np.empty((len(table), costs.count + 1), dtype=np.int64)
-        for at, row in enumerate(table.tolist()):
-            coded[at, 0] = _code(codes, f"truth[{at}]", answers[at].item())
-            for stage, value in enumerate(row):
-                coded[at, stage + 1] = _code(codes, f"predictions[{at}][{stage}]", value)
-        seen: dict[bytes, int] = {}
-        rows = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in coded])
-        patterns = np.array([np.frombuffer(key, dtype=np.int64) for key in seen])
+        patterns, rows, labels = code_predictions(predictions, truth, costs.count)
         return cls(
             costs,
-            truth=patterns[:, 0].copy(),
-            outputs=patterns[:, 1:].copy(),
+            truth=patterns[:, 0],
+            outputs=patterns[:, 1:],
             p=np.bincount(rows) / len(rows),
-            labels=tuple(codes),
+            labels=labels,
             stages=stages,
-            rows=rows.astype(np.int64),
+            rows=rows,
         )
 
     @classmethod
@@ -208,8 +177,7 @@ class Problem:
         """
         form = parse_json_object("problem", text)
         known_keys("problem", form, _FIELDS)
-        if form.get("version", _VERSION) != _VERSION:
-            raise fail("version", form["version"], f"version {_VERSION}")
+        known_version(form, _VERSION)
         for field in ("costs", "patterns"):
             if field not in form:
                 raise StopwiseError(f"problem: the field {field!r} is missing")
@@ -219,7 +187,7 @@ class Problem:
         build = Costs if cumulative else Costs.from_stages
         costs = build(form["costs"], form.get("mistake_cost", 1.0))
         problem = cls.from_patterns(
-            _json_patterns(form["patterns"]), costs, stages=form.get("stages")
+            json_patterns(form["patterns"]), costs, stages=form.get("stages")
         )
         if form.get("rows") is not None:
             problem = problem._with_json_rows(form["rows"], form["patterns"])
@@ -227,14 +195,19 @@ class Problem:
 
     def _with_json_rows(self, rows: Any, patterns: list[Mapping[str, Any]]) -> Problem:
         """Rows index the patterns of the file; equal patterns were merged, so look them up."""
-        if not isinstance(rows, list) or not rows:
+        if not isinstance(rows, list):
             raise fail("rows", rows, "a list of pattern indices, one for each item")
         if len(self.p) != len(patterns):
             raise StopwiseError("rows: need patterns that are all different")
-        for at, row in enumerate(rows):
-            if whole_number(f"rows[{at}]", row, least=0) >= len(patterns):
-                raise fail(f"rows[{at}]", row, f"a pattern index below {len(patterns)}")
-        return self.with_rows(np.array(rows, dtype=np.int64))
+        problem = self.with_rows(rows)
+        at = int(np.abs(problem.p - self.p).argmax())
+        if abs(problem.p[at] - self.p[at]) > SUM_TOLERANCE:
+            raise fail(
+                f"patterns[{at}].p",
+                float(self.p[at]),
+                f"its share of the rows, {problem.p[at]:.9g}",
+            )
+        return problem
 
     def to_json(self) -> str:
         """Write the problem as JSON.
@@ -242,7 +215,12 @@ class Problem:
         >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0, 1)))
         >>> Problem.from_json(problem.to_json()) == problem
         True
+
+        Labels that JSON cannot hold, such as tuples, are refused.
         """
+        for label in self.labels:
+            if not isinstance(label, (str, bool, int, float)):
+                raise fail("labels", label, "text, a number or a boolean, to be written as JSON")
         form: dict[str, Any] = {
             "version": _VERSION,
             "stages": list(self.stages),
@@ -262,23 +240,30 @@ class Problem:
             form["rows"] = self.rows.tolist()
         return json.dumps(form)
 
-    def with_rows(self, rows: IntArray) -> Problem:
+    def with_rows(self, rows: Sequence[int] | IntArray) -> Problem:
         """The same patterns, met in the order of `rows` (pattern indices) by a round-robin stream.
 
         Probabilities become the shares of the rows.
 
         >>> problem = Problem.from_rates([0.5, 0.5], [[0, 0], [0, 0]], Costs((0, 1)))
-        >>> problem.with_rows(np.array([0, 1, 1, 1])).error_rates
+        >>> problem.with_rows([0, 1, 1, 1]).error_rates
         array([0.75, 0.75])
         """
+        indices = [whole_number(f"rows[{at}]", row, least=0) for at, row in enumerate(rows)]
+        if not indices:
+            raise fail("rows", rows, "a list of pattern indices, one for each item")
+        for at, row in enumerate(indices):
+            if row >= len(self.p):
+                raise fail(f"rows[{at}]", row, f"a pattern index below {len(self.p)}")
+        order = np.array(indices, dtype=np.int64)
         return Problem(
             self.costs,
             truth=self.truth,
             outputs=self.outputs,
-            p=np.bincount(rows, minlength=len(self.p)) / len(rows),
+            p=np.bincount(order, minlength=len(self.p)) / len(order),
             labels=self.labels,
             stages=self.stages,
-            rows=rows,
+            rows=order,
         )
 
     def with_costs(self, costs: Costs) -> Problem:
@@ -309,7 +294,7 @@ class Problem:
     def error_rates(self) -> FloatArray:
         """`gamma_i = P(Y^i != Y)`."""
         wrong = self.outputs != self.truth[:, None]
-        return np.asarray(self.p @ wrong, dtype=np.float64)
+        return frozen(np.asarray(self.p @ wrong, dtype=np.float64))
 
     @cached_property
     def disagreements(self) -> FloatArray:
@@ -317,12 +302,12 @@ class Problem:
         table = np.zeros((self.count, self.count))
         for i in range(self.count):
             table[i] = self.p @ (self.outputs != self.outputs[:, i : i + 1])
-        return table
+        return frozen(table)
 
     @cached_property
     def expected_total_costs(self) -> FloatArray:
         """`gamma_i + lambda C_i`: what stopping at stage i costs on average, in mistakes."""
-        return np.asarray(self.error_rates + self.costs.in_mistakes)
+        return frozen(self.error_rates + self.costs.in_mistakes)
 
     @cached_property
     def optimal_stage(self) -> int:
@@ -333,9 +318,8 @@ class Problem:
     @cached_property
     def gaps(self) -> FloatArray:
         """`Delta_i`: what stopping at stage i costs more than stopping at the optimal stage."""
-        return np.asarray(
-            np.maximum(self.expected_total_costs - self.expected_total_costs[self.optimal_stage], 0)
-        )
+        totals = self.expected_total_costs
+        return frozen(np.maximum(totals - totals[self.optimal_stage], 0))
 
     @cached_property
     def margins(self) -> FloatArray:
@@ -345,7 +329,7 @@ class Problem:
         # Before the optimal stage the sign turns: xi_j = p - (C_best - C_j).
         margins[:best] = self.disagreements[best, :best] + self.costs.thresholds[best, :best]
         margins[best] = np.nan
-        return margins
+        return frozen(margins)
 
     @cached_property
     def margin(self) -> float:
@@ -377,54 +361,26 @@ class Problem:
         return self.stopping_set[0]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and self.to_json() == other.to_json()
+        if not isinstance(other, Problem):
+            return NotImplemented
+        return self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        return hash(self._key())
+
+    def _key(self) -> tuple[Hashable, ...]:
+        """All that makes two problems the same: labels, not the codes that stand for them."""
+        return (
+            self.costs,
+            self.stages,
+            tuple(self.labels[code] for code in self.truth),
+            tuple(self.labels[code] for code in self.outputs.ravel()),
+            tuple(self.p.tolist()),
+            None if self.rows is None else tuple(self.rows.tolist()),
+        )
 
     def __repr__(self) -> str:
         return (
             f"Problem({self.count} stages, {len(self.p)} patterns,"
             f" cumulative costs {self.costs.cumulative})"
         )
-
-
-def _code(codes: dict[Hashable, int], field: str, label: Any) -> int:
-    if label is None or isinstance(label, (list, dict)) or label != label:
-        raise fail(field, label, "a label: text, a number or a boolean (not null, not NaN)")
-    try:
-        return codes.setdefault(label, len(codes))
-    except TypeError:
-        raise fail(field, label, "a label that can be hashed") from None
-
-
-def _json_patterns(patterns: Any) -> Iterable[tuple[Any, Any, Any]]:
-    if not isinstance(patterns, list):
-        raise fail("patterns", patterns, "a list of objects with truth, outputs and p")
-    for at, pattern in enumerate(patterns):
-        if not isinstance(pattern, dict):
-            raise fail(f"patterns[{at}]", pattern, "an object with truth, outputs and p")
-        known_keys(f"patterns[{at}]", pattern, ("truth", "outputs", "p"))
-        for field in ("truth", "outputs", "p"):
-            if field not in pattern:
-                raise StopwiseError(f"patterns[{at}]: the field {field!r} is missing")
-        yield pattern["truth"], pattern["outputs"], pattern["p"]
-
-
-def _probabilities(p: FloatArray) -> FloatArray:
-    p = np.asarray(p, dtype=np.float64)
-    total = float(p.sum())
-    if not abs(total - 1) <= 1e-6:
-        raise StopwiseError(f"patterns: probabilities sum to {total:.9g}, but must sum to 1")
-    # Sums that are one but for rounding are left alone, so that a written problem reads back equal.
-    return p if abs(total - 1) <= 1e-12 else p / total
-
-
-def _stage_names(stages: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    if stages is None:
-        return tuple(f"stage {i + 1}" for i in range(count))
-    if isinstance(stages, str) or not all(isinstance(name, str) and name for name in stages):
-        raise fail("stages", stages, "a list of names")
-    if len(stages) != count or len(set(stages)) != count:
-        raise fail("stages", list(stages), f"{count} different names, one for each cost")
-    return tuple(stages)

@@ -2,8 +2,8 @@
 
 Only *which stages are wrong together* matters to rates, so a joint distribution is a distribution
 over sets of wrong stages. Up to `ENUMERATE_UP_TO` stages all sets are enumerated and a linear
-programme decides. Beyond, sets are generated as the programme asks for them (column generation),
-because 2^50 of them cannot be written down.
+programme decides. Beyond, `stopwise.rates_search` finds the sets that are needed, because 2^50 of
+them cannot be written down.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import FloatArray
+from stopwise.rates_search import BoolArray, search_sets, set_columns
 
 ENUMERATE_UP_TO = 10
 _TOLERANCE = 1e-9
-
-BoolArray = NDArray[np.bool_]
 
 
 def joint_from_rates(
@@ -58,11 +56,13 @@ def joint_from_rates(
             pairs.append((i, j))
             targets.append(_rate(f"disagreements[{i}][{j}]", value))
             _check_pair(i, j, errors, targets[-1])
+            _check_mirror(i, j, targets[-1], disagreements[j][i])
+    _check_triples(count, dict(zip(pairs, targets[count + 1 :], strict=True)))
     target = np.asarray(targets)
     if count <= ENUMERATE_UP_TO:
         wrong, p = _by_enumeration(count, pairs, target)
     else:
-        wrong, p = _by_column_generation(count, pairs, target)
+        wrong, p = search_sets(count, pairs, target)
     keep = p > 1e-15
     return wrong[keep], p[keep] / p[keep].sum()
 
@@ -91,11 +91,36 @@ def _check_pair(i: int, j: int, errors: list[float], disagreement: float) -> Non
         )
 
 
-def _columns(wrong: BoolArray, pairs: list[tuple[int, int]]) -> FloatArray:
-    """One column a set: total probability, then who is wrong, then which pairs disagree."""
-    rows = [np.ones(len(wrong)), *wrong.T]
-    rows += [wrong[:, i] != wrong[:, j] for i, j in pairs]
-    return np.asarray(rows, dtype=np.float64)
+def _check_mirror(i: int, j: int, disagreement: float, mirror: object) -> None:
+    """A full table must be symmetric; the lower half may also be left empty (None or 0)."""
+    if mirror is None or mirror == 0:
+        return
+    if abs(_rate(f"disagreements[{j}][{i}]", mirror) - disagreement) > _TOLERANCE:
+        raise fail(
+            f"disagreements[{j}][{i}]", mirror, f"{disagreement!r}, as disagreements[{i}][{j}]"
+        )
+
+
+def _check_triples(count: int, known: dict[tuple[int, int], float]) -> None:
+    """Name three stages that are impossible together.
+
+    Who disagrees with both of two others sees these agree: p_ik <= p_ij + p_jk for binary outputs
+    and all orders, and not all three pairs can disagree at once: p_ij + p_jk + p_ik <= 2.
+    """
+    for i, j, k in itertools.combinations(range(count), 3):
+        sides = [(i, j), (i, k), (j, k)]
+        if not all(side in known for side in sides):
+            continue
+        total = sum(known[side] for side in sides)
+        longest = max(sides, key=lambda side: known[side])
+        limit = min(total - known[longest], 2 - total + known[longest])
+        if known[longest] > limit + _TOLERANCE:
+            raise fail(
+                f"disagreements[{longest[0]}][{longest[1]}]",
+                known[longest],
+                f"a rate of at most {limit:.6g}, given the disagreements of both with stage"
+                f" {({i, j, k} - set(longest)).pop()} (no joint distribution exists)",
+            )
 
 
 def _by_enumeration(
@@ -104,7 +129,7 @@ def _by_enumeration(
     from scipy.optimize import linprog
 
     wrong = np.array(list(itertools.product([False, True], repeat=count)))
-    columns = _columns(wrong, pairs)
+    columns = set_columns(wrong, pairs)
     all_wrong = np.zeros(len(wrong))
     all_wrong[-1] = 1.0
     ends = []
@@ -113,99 +138,7 @@ def _by_enumeration(
         if result.status != 0:
             raise StopwiseError(
                 "disagreements: no joint distribution has these error and disagreement rates"
-                " (each pair is possible alone, all together are not)"
+                " (any three stages are possible alone, all together are not)"
             )
         ends.append(np.maximum(result.x, 0.0))
     return wrong, np.asarray((ends[0] + ends[1]) / 2)
-
-
-def _by_column_generation(
-    count: int, pairs: list[tuple[int, int]], target: FloatArray
-) -> tuple[BoolArray, FloatArray]:
-    """Minimise the total misfit over the sets known so far; add the set that helps most; repeat."""
-    from scipy.optimize import linprog
-
-    order = np.argsort(-target[1 : count + 1])
-    # Nested sets (only the worst stage wrong, the two worst, ...) are a good and feasible start.
-    start = [np.isin(np.arange(count), order[:size]) for size in range(count + 1)]
-    wrong = np.array(start)
-    rng = np.random.default_rng(0)
-    while True:
-        columns = _columns(wrong, pairs)
-        slack = np.eye(len(target))
-        result = linprog(
-            np.concatenate([np.zeros(len(wrong)), np.ones(2 * len(target))]),
-            A_eq=np.hstack([columns, slack, -slack]),
-            b_eq=target,
-            bounds=(0, None),
-            method="highs",
-        )
-        if result.status != 0:
-            raise StopwiseError(f"disagreements: the linear programme failed ({result.message})")
-        if result.fun <= _TOLERANCE:
-            return wrong, np.maximum(result.x[: len(wrong)], 0.0)
-        duals = np.asarray(result.eqlin.marginals)
-        found = _best_sets(count, pairs, duals, rng)
-        if not len(found):
-            raise StopwiseError(
-                "disagreements: no joint distribution has these error and disagreement rates"
-            )
-        wrong = np.unique(np.vstack([wrong, found]), axis=0)
-
-
-def _best_sets(
-    count: int, pairs: list[tuple[int, int]], duals: FloatArray, rng: np.random.Generator
-) -> BoolArray:
-    """Sets whose column has a positive dual value: local search first, exact search to be sure."""
-    linear = duals[1 : count + 1]
-    quadratic = np.zeros((count, count))
-    for (i, j), value in zip(pairs, duals[count + 1 :], strict=True):
-        quadratic[i, j] = quadratic[j, i] = value
-
-    def value_of(sets: FloatArray) -> FloatArray:
-        differ = sets @ quadratic * (1 - sets)
-        return np.asarray(duals[0] + sets @ linear + differ.sum(axis=1))
-
-    sets = (rng.random((64, count)) < rng.random((64, 1))).astype(np.float64)
-    for _ in range(4 * count):
-        signs = 1 - 2 * sets
-        gains = signs * (linear + (quadratic.sum(axis=1) - 2 * sets @ quadratic))
-        best = gains.argmax(axis=1)
-        improving = gains[np.arange(len(sets)), best] > 1e-12
-        if not improving.any():
-            break
-        rows = np.flatnonzero(improving)
-        sets[rows, best[rows]] = 1 - sets[rows, best[rows]]
-    good = sets[value_of(sets) > 1e-10]
-    if not len(good):
-        exact = _best_set_exactly(count, pairs, duals)
-        good = exact[value_of(exact) > 1e-10]
-    return np.unique(good, axis=0).astype(bool)
-
-
-def _best_set_exactly(
-    count: int, pairs: list[tuple[int, int]], duals: FloatArray
-) -> NDArray[np.float64]:
-    """Integer programme: d_ij = e_i xor e_j, made linear by the four triangle inequalities."""
-    from scipy.optimize import LinearConstraint, milp
-
-    rows, high = [], []
-    for at, (i, j) in enumerate(pairs):
-        for wi, wj, wd, limit in ((1, -1, -1, 0), (-1, 1, -1, 0), (1, 1, 1, 2), (-1, -1, 1, 0)):
-            row = np.zeros(count + len(pairs))
-            row[i], row[j], row[count + at] = wi, wj, wd
-            rows.append(row)
-            high.append(limit)
-    result = milp(
-        -duals[1:],
-        integrality=np.concatenate([np.ones(count), np.zeros(len(pairs))]),
-        bounds=(0, 1),
-        constraints=LinearConstraint(np.asarray(rows), -np.inf, np.asarray(high)),
-        options={"time_limit": 120.0},
-    )
-    if result.status != 0:
-        raise StopwiseError(
-            "disagreements: could not decide within two minutes whether a joint distribution"
-            " exists; give fewer pairs (null leaves a pair free)"
-        )
-    return np.round(np.asarray(result.x[:count]))[None, :]

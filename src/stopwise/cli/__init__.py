@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any, NoReturn
 
 import typer
 
@@ -15,7 +16,11 @@ from stopwise.checks import StopwiseError
 # In the order in which `stopwise --help` shows them.
 COMMANDS = {
     "reproduce": "stopwise.cli.reproduce",
+    "analyze": "stopwise.cli.analyze",
+    "replay": "stopwise.cli.replay",
+    "audit": "stopwise.cli.audit",
     "simulate": "stopwise.cli.simulate",
+    "sweep": "stopwise.cli.sweep",
     "problem": "stopwise.cli.problem",
     "policies": "stopwise.cli.policies",
     "bench-policies": "stopwise.cli.bench_policies",
@@ -27,7 +32,6 @@ def build_app() -> typer.Typer:
     app = typer.Typer(
         name="stopwise",
         help="Learn where to stop in a cascade of models, tests or people, without a label.",
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
@@ -37,25 +41,42 @@ def build_app() -> typer.Typer:
         app.command(name)(importlib.import_module(module).command)
 
     @app.callback(invoke_without_command=True)
-    def version(
-        show: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    def start(
+        context: typer.Context,
+        version: bool = typer.Option(False, "--version", help="Print the version and stop."),
     ) -> None:
-        if show:
+        if version:
             from stopwise import __version__
 
             typer.echo(__version__)
             raise typer.Exit
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+            raise typer.Exit(2)
 
     return app
 
 
 def main() -> None:
     """Run the command. What a user gave wrong is one line on stderr and status 2."""
+    # The base of all usage errors, whichever click this version of Typer brings along.
+    usage_error: Any = typer.BadParameter.__bases__[0]
     try:
-        build_app()()
+        # Not standalone: Typer's own way of telling a usage error takes a box of several lines.
+        status = build_app()(standalone_mode=False) or 0
     except StopwiseError as error:
-        typer.echo(f"stopwise: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
+        _refuse(str(error))
+    except usage_error as error:
+        hint = f"; see {error.ctx.command_path} --help" if error.ctx is not None else ""
+        _refuse(error.format_message().rstrip(".") + hint)
+    except (KeyboardInterrupt, typer.Abort):
+        status = 130
+    if status == 130:
         typer.echo("stopwise: interrupted", err=True)
-        sys.exit(130)
+    sys.exit(status)
+
+
+def _refuse(message: str) -> NoReturn:
+    # One line whatever is in it: a file's name may hold a line break.
+    typer.echo(f"stopwise: {' '.join(message.split())}", err=True)
+    sys.exit(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated, Any
 
 import typer
@@ -17,30 +16,27 @@ def command(
     entry point group *stopwise.policies*.
     """
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
+    from stopwise.checks import StopwiseError
     from stopwise.cli.output import print_json
-    from stopwise.policies.registry import policy_class, policy_names
+    from stopwise.policies.registry import policy_class, policy_names, policy_settings
 
     rows: list[dict[str, Any]] = []
     for name in policy_names():
-        policy = policy_class(name)
-        settings = {
-            field.name: field.default
-            for field in dataclasses.fields(policy)  # type: ignore[arg-type]
-        }
-        rows.append(
-            {
-                "name": name,
-                "settings": settings,
-                "summary": (policy.__doc__ or "").strip().split("\n")[0],
-            }
-        )
+        try:
+            policy = policy_class(name)
+            settings = policy_settings(policy)
+            summary = (policy.__doc__ or "").strip().split("\n")[0]
+        except StopwiseError as error:  # a broken package must not hide the other policies
+            settings, summary = {}, str(error)
+        rows.append({"name": name, "settings": settings, "summary": summary})
     if as_json:
         print_json(rows)
         return
     table = Table("name", "settings", "what it does", box=None, pad_edge=False)
     for row in rows:
         settings_text = ", ".join(f"{key}={value}" for key, value in row["settings"].items())
-        table.add_row(str(row["name"]), settings_text, str(row["summary"]))
+        table.add_row(*(escape(text) for text in (row["name"], settings_text, row["summary"])))
     Console().print(table)

@@ -53,13 +53,15 @@ def describe(problem: Any) -> dict[str, Any]:
 
 def _print(known: dict[str, Any]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
+    console = Console(highlight=False)
+    stages = [escape(name) for name in known["stages"]]  # a name like [b] is no markup
     table = Table(box=None, pad_edge=False)
     for title in ("stage", "cumulative cost", "error rate", "total", "gap", "margin xi_j"):
         table.add_column(title, justify="left" if title == "stage" else "right")
-    for i, name in enumerate(known["stages"]):
+    for i, name in enumerate(stages):
         margin = known["margins"][i]
         mark = " (optimal)" if i == known["optimal_stage"] else ""
         table.add_row(
@@ -72,15 +74,15 @@ def _print(known: dict[str, Any]) -> None:
         )
     console.print(table)
     console.print("\ndisagreement of each pair")
-    matrix = Table("", *known["stages"], box=None, pad_edge=False)
-    for i, name in enumerate(known["stages"]):
+    matrix = Table("", *stages, box=None, pad_edge=False)
+    for i, name in enumerate(stages):
         cells = [
             f"{value:.4f}" if j > i else "" for j, value in enumerate(known["disagreements"][i])
         ]
         matrix.add_row(name, *cells)
     console.print(matrix)
     margin = known["margin"]
-    names = [known["stages"][i] for i in known["stopping_set"]]
+    names = [stages[i] for i in known["stopping_set"]]
     holds = {True: "holds", False: "does not hold"}
     console.print(
         f"\nweak dominance {holds[known['weak_dominance']]}"
@@ -88,5 +90,4 @@ def _print(known: dict[str, Any]) -> None:
         f"\nstrong dominance {holds[known['strong_dominance']]}"
         f"\nstopping set B of Lemma 1: {', '.join(names)}; a learner who knew every disagreement"
         f" would stop at {names[0]}",
-        highlight=False,
     )

@@ -28,6 +28,13 @@ def command(
         str, typer.Option(help="'auto', 'fast', or 'reference' for the literal loop.")
     ] = "auto",
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
+    backend: Annotated[
+        str, typer.Option(help="'auto', 'threads', 'processes', or 'dask' for a cluster.")
+    ] = "auto",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler, such as tcp://127.0.0.1:8786."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
     """Simulate a policy on PROBLEM.json and print its regret, stage shares and curve.
@@ -50,6 +57,8 @@ def command(
             grid=grid,
             engine=engine,
             jobs=jobs,
+            backend=backend,
+            scheduler=scheduler,
             progress=progress,
         )
     if as_json:
@@ -60,6 +69,7 @@ def command(
 
 def _print(problem: Problem, result: Simulation) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from stopwise.cli.output import text_plot
@@ -67,21 +77,25 @@ def _print(problem: Problem, result: Simulation) -> None:
     console = Console(highlight=False)
     regret = result.regret
     console.print(
-        f"{result.policy}: {result.replications} replications of {result.horizon} rounds,"
+        f"{escape(result.policy)}: {result.replications} replications of {result.horizon} rounds,"
         f" {result.stream} stream, seed {result.seed} ({result.engine} engine)"
     )
     table = Table("regret", "95 % interval", "5 %", "median", "95 %", "99 %", box=None)
+    one = result.replications == 1
+    interval = "none of one run" if one else f"{regret.ci_low:.4g} to {regret.ci_high:.4g}"
     values = (regret.q05, regret.q50, regret.q95, regret.q99)
     table.add_row(
         f"{regret.mean:.4g}",
-        f"{regret.ci_low:.4g} to {regret.ci_high:.4g}",
+        interval,
         *(f"{value:.4g}" for value in values),
     )
     console.print(table)
     shares = Table("stage", "share of rounds", "gap a round", box=None)
     for i, name in enumerate(problem.stages):
         mark = " (optimal)" if i == result.optimal_stage else ""
-        shares.add_row(name + mark, f"{result.stage_share[i]:.2%}", f"{problem.gaps[i]:.4f}")
+        shares.add_row(
+            escape(name) + mark, f"{result.stage_share[i]:.2%}", f"{problem.gaps[i]:.4f}"
+        )
     console.print(shares)
     if not result.weak_dominance:
         console.print("weak dominance does not hold: disagreements do not reveal the optimal stage")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -97,7 +98,9 @@ class Policy(ABC):
         """
         usual = {field.name: field.default for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         settings = ",".join(
-            f"{key}={value}" for key, value in self.parameters().items() if value != usual[key]
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in self.parameters().items()
+            if value != usual[key]
         )
         return f"{self.name}:{settings}" if settings else self.name
 

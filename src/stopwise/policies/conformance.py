@@ -6,11 +6,13 @@ check_policy(MyPolicy())
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
@@ -35,6 +37,7 @@ def check_policy(policy: Policy, seed: int = 0) -> None:
         check_draws_follow_probabilities,
         check_record_stays_within_prefix,
         check_memory_is_bounded,
+        check_compiled_rule,
     ]
     seeds = np.random.SeedSequence(seed).spawn(len(checks))
     for check, check_seed in zip(checks, seeds, strict=True):
@@ -54,11 +57,30 @@ def random_situations(
             outputs = rng.integers(0, 3, size=int(rng.integers(1, count + 1))).tolist()
             evidence.add([None if rng.random() < 0.05 else output for output in outputs])
         told = policy.told(horizon=_HORIZON, optimal_stage=int(rng.integers(count)))
-        try:
-            told.probabilities(Evidence(count), 1, costs)
-        except ValueError:
-            continue  # a setting, such as a fixed stage, that this cascade does not have
+        if not _takes(told, costs):
+            continue
         yield told, evidence, int(rng.integers(1, _HORIZON)), costs, rng
+
+
+def _takes(policy: Policy, costs: Costs) -> bool:
+    """Whether the policy can be used on this cascade at all, and then without an error.
+
+    A policy may refuse by a StopwiseError of its own, as a fixed stage that the cascade does not
+    have does; anything else that it raises, and any answer that is no distribution, is its fault.
+    """
+    try:
+        policy._depth_probabilities(Evidence(costs.count), 1, costs)
+    except StopwiseError:
+        return False
+    except Exception as error:
+        raise AssertionError(
+            f"{policy.name} raises {type(error).__name__} on {costs.count} stages: {error}"
+        ) from error
+    try:
+        policy.probabilities(Evidence(costs.count), 1, costs)
+    except ValueError as error:
+        raise AssertionError(f"{policy.name} gives no distribution: {error}") from error
+    return True
 
 
 def check_is_pure(policy: Policy, seed: np.random.SeedSequence) -> None:
@@ -98,6 +120,9 @@ def check_same_seed_same_draws(policy: Policy, seed: np.random.SeedSequence) -> 
         draws = [told.draw(evidence, round, costs, one) for _ in range(20)]
         again = [told.draw(evidence, round, costs, two) for _ in range(20)]
         assert draws == again, f"{policy.name} draws otherwise with the same seed"
+        for depth in draws:
+            assert isinstance(depth, int), f"{policy.name} draws {depth!r}, which is no int"
+            assert 0 <= depth < costs.count, f"{policy.name} draws a depth outside the cascade"
 
 
 def check_draws_follow_probabilities(policy: Policy, seed: np.random.SeedSequence) -> None:
@@ -127,11 +152,16 @@ def check_record_stays_within_prefix(policy: Policy, seed: np.random.SeedSequenc
         for round in (1, 2, 50):
             depth = int(rng.integers(costs.count))
             after = evidence.copy()
-            told.record(after, round, rng.integers(0, 2, size=depth + 1).tolist())
+            prefix = rng.integers(0, 2, size=depth + 1).tolist()
+            given = list(prefix)
+            told.record(after, round, prefix)
+            assert prefix == given, f"{policy.name} changes the outputs it is given"
             change = after.seen - evidence.seen
             assert (change >= 0).all(), f"{policy.name} takes evidence away"
             assert not change[:, depth + 1 :].any(), f"{policy.name} counts stages not called"
-            assert ((after.disagreed - evidence.disagreed) <= change).all(), (
+            differed = after.disagreed - evidence.disagreed
+            assert (differed >= 0).all(), f"{policy.name} takes evidence away"
+            assert (differed <= change).all(), (
                 f"{policy.name} counts more disagreements than it saw"
             )
 
@@ -142,12 +172,27 @@ def check_memory_is_bounded(policy: Policy, seed: np.random.SeedSequence) -> Non
     told = policy.told(horizon=_HORIZON, optimal_stage=0)
     rng = np.random.default_rng(seed)
     evidence = Evidence(3)
-    try:
-        told.probabilities(evidence, 1, costs)
-    except ValueError:
+    if not _takes(told, costs):
         return
     size = len(pickle.dumps(told))
     for round in range(1, _HORIZON + 1):
         depth = told.draw(evidence, round, costs, rng)
         told.record(evidence, round, rng.integers(0, 2, size=depth + 1).tolist())
     assert len(pickle.dumps(told)) == size, f"{policy.name} grows as it runs"
+
+
+def check_compiled_rule(policy: Policy, seed: np.random.SeedSequence) -> None:
+    """Where the rule is written a second time, for numba, both give the same probabilities."""
+    if importlib.util.find_spec("numba") is None:
+        return
+    rules: dict[Policy, Callable[..., None] | None] = {}  # each is compiled when first called
+    for told, evidence, round, costs, _ in random_situations(policy, seed):
+        rule = rules[told] if told in rules else rules.setdefault(told, told.compiled_rule())
+        if rule is None:
+            return
+        depths = np.zeros(costs.count)
+        rule(evidence.seen, evidence.disagreed, np.array(costs.thresholds), round, depths)
+        p = told.probabilities(evidence, round, costs)
+        assert np.allclose(depths, p, rtol=1e-9, atol=1e-300), (
+            f"the compiled_rule of {policy.name} gives {depths} where the rule gives {p}"
+        )

@@ -26,7 +26,7 @@ class FixedStage(Policy):
     name: ClassVar[str] = "fixed"
 
     def __post_init__(self) -> None:
-        whole_number("stage", abs(self.stage), least=0)
+        object.__setattr__(self, "stage", whole_number("stage", self.stage, least=None))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         if not -costs.count <= self.stage < costs.count:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stopwise.checks import fail, finite_number
+from stopwise.checks import positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
@@ -32,8 +32,7 @@ class Hanawal2(Policy):
     name: ClassVar[str] = "hanawal-2"
 
     def __post_init__(self) -> None:
-        if finite_number("alpha", self.alpha, "a number above 0") <= 0:
-            raise fail("alpha", self.alpha, "a number above 0")
+        object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         passes = costs.thresholds >= upper_bounds(evidence, round, self.alpha)

@@ -27,7 +27,7 @@ class Oracle(Policy):
 
     def __post_init__(self) -> None:
         if self.stage is not None:
-            whole_number("stage", self.stage, least=0)
+            object.__setattr__(self, "stage", whole_number("stage", self.stage, least=0))
 
     def told(self, *, horizon: int, optimal_stage: int) -> Oracle:
         """Take the optimal stage, unless one was set."""

@@ -8,13 +8,18 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object
+from stopwise.checks import StopwiseError, fail, known_keys, known_version, parse_json_object
 from stopwise.policies.base import Policy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "stopwise.policies"
+
+REQUIRED = "(must be given)"
+"""Stands where a setting has no usual value."""
+
+_VERSION = 1
 
 # Written as text so that listing the names imports no rule.
 _BUILT_IN = {
@@ -49,15 +54,23 @@ def register(policy: type[Policy]) -> type[Policy]:
     >>> make_policy("second-stage")
     SecondStage(stage=1)
     """
-    if not dataclasses.is_dataclass(policy):
-        raise fail("policy", policy, "a dataclass, so that its settings can be written down")
-    name = getattr(policy, "name", None)
-    if not isinstance(name, str) or not name or any(sign in name for sign in ":,= "):
-        raise fail("policy.name", name, "text without ':', ',', '=' or spaces")
+    name = _check_class(policy)
     if name in _BUILT_IN:
         raise fail("policy.name", name, "a name that no built-in policy has")
     _registered[name] = policy
     return policy
+
+
+def _check_class(policy: Any) -> str:
+    """Refuse what is no policy class; return its name."""
+    if not (isinstance(policy, type) and issubclass(policy, Policy)):
+        raise fail("policy", policy, "a subclass of stopwise.Policy")
+    if not dataclasses.is_dataclass(policy):
+        raise fail("policy", policy, "a dataclass, so that its settings can be written down")
+    name = getattr(policy, "name", None)
+    if not (isinstance(name, str) and name and name.isprintable()) or set(name) & set(":,= "):
+        raise fail("policy.name", name, "text without ':', ',', '=' or spaces")
+    return name
 
 
 def policy_names() -> list[str]:
@@ -87,11 +100,29 @@ def policy_class(name: str) -> type[Policy]:
     if name in _registered:
         return _registered[name]
     if name in (installed := _installed()):
-        found = installed[name].load()
-        if not (isinstance(found, type) and issubclass(found, Policy)):
-            raise StopwiseError(f"policy {name}: its entry point is not a stopwise.Policy subclass")
-        return found
+        return _load(name, installed[name])
     raise fail("policy", name, "one of " + ", ".join(policy_names()))
+
+
+def _load(name: str, point: EntryPoint) -> type[Policy]:
+    """The class of an installed package; whatever is wrong there is said in one line."""
+    try:
+        found = point.load()
+    except Exception as error:  # foreign code may raise anything on import
+        raise StopwiseError(
+            f"policy {name}: its entry point {point.value} does not load"
+            f" ({type(error).__name__}: {error})"
+        ) from error
+    try:
+        own_name = _check_class(found)
+    except StopwiseError as error:
+        raise StopwiseError(f"policy {name}: its entry point {point.value}: {error}") from None
+    if own_name != name:
+        raise StopwiseError(
+            f"policy {name}: its entry point {point.value} names itself {own_name!r};"
+            " the two names must be the same"
+        )
+    return found  # type: ignore[no-any-return]
 
 
 def make_policy(policy: str | Policy, **parameters: Any) -> Policy:
@@ -107,11 +138,17 @@ def make_policy(policy: str | Policy, **parameters: Any) -> Policy:
     stopwise.checks.StopwiseError: policy: got 'uss-tsx', but need one of uss-ts, ...
     """
     if isinstance(policy, Policy):
+        if parameters:
+            raise fail("policy", policy, "a name, where settings are given beside it")
         return policy
     if not isinstance(policy, str):
         raise fail("policy", policy, "a policy or one of " + ", ".join(policy_names()))
     name, _, settings = policy.partition(":")
-    return _build(name, {**_parse_settings(name, settings), **parameters})
+    parsed = _parse_settings(name, settings)
+    for key in parameters:
+        if key in parsed:
+            raise StopwiseError(f"policy {name}: setting {key!r} is given twice")
+    return _build(name, {**parsed, **parameters})
 
 
 def policy_to_json(policy: Policy) -> str:
@@ -119,9 +156,10 @@ def policy_to_json(policy: Policy) -> str:
 
     >>> from stopwise.policies.uss_ucb import UssUcb
     >>> policy_to_json(UssUcb())
-    '{"policy": "uss-ucb", "parameters": {"alpha": 0.5}}'
+    '{"version": 1, "policy": "uss-ucb", "parameters": {"alpha": 0.5}}'
     """
-    return json.dumps({"policy": policy.name, "parameters": dict(policy.parameters())})
+    form = {"version": _VERSION, "policy": policy.name, "parameters": dict(policy.parameters())}
+    return json.dumps(form)
 
 
 def policy_from_json(text: str | bytes) -> Policy:
@@ -131,7 +169,8 @@ def policy_from_json(text: str | bytes) -> Policy:
     FixedStage(stage=0)
     """
     form = parse_json_object("policy", text)
-    known_keys("policy", form, ("policy", "parameters"))
+    known_keys("policy", form, ("version", "policy", "parameters"))
+    known_version(form, _VERSION)
     if not isinstance(form.get("policy"), str):
         raise fail("policy", form.get("policy"), "one of " + ", ".join(policy_names()))
     parameters = form.get("parameters", {})
@@ -142,14 +181,34 @@ def policy_from_json(text: str | bytes) -> Policy:
 
 def _build(name: str, parameters: Mapping[str, Any]) -> Policy:
     policy = policy_class(name)
-    fields = [field.name for field in dataclasses.fields(policy) if field.init]  # type: ignore[arg-type]
+    settings = policy_settings(policy)
     for key in parameters:
-        if key not in fields:
-            known = ", ".join(fields) or "none"
+        if key not in settings:
+            known = ", ".join(settings) or "none"
             raise StopwiseError(
                 f"policy {name}: unknown setting {key!r}; its settings are: {known}"
             )
+    for key, default in settings.items():
+        if default is REQUIRED and key not in parameters:
+            raise StopwiseError(f"policy {name}: the setting {key!r} must be given: {name}:{key}=")
     return policy(**parameters)
+
+
+def policy_settings(policy: type[Policy]) -> dict[str, Any]:
+    """The settings of a policy class with their usual values, or `REQUIRED`.
+
+    >>> policy_settings(policy_class("uss-ucb"))
+    {'alpha': 0.5}
+    """
+    usual = {}
+    for field in dataclasses.fields(policy):  # type: ignore[arg-type]
+        if not field.init:
+            continue
+        if field.default_factory is not dataclasses.MISSING:
+            usual[field.name] = field.default_factory()
+        else:
+            usual[field.name] = REQUIRED if field.default is dataclasses.MISSING else field.default
+    return usual
 
 
 def _parse_settings(name: str, settings: str) -> dict[str, Any]:
@@ -158,8 +217,11 @@ def _parse_settings(name: str, settings: str) -> dict[str, Any]:
         key, equals, value = part.partition("=")
         if not equals or not key or not value:
             raise fail(f"policy {name}", part, "settings written as name=value, separated by ','")
+        key = key.strip()
+        if key in parsed:
+            raise StopwiseError(f"policy {name}: setting {key!r} is given twice")
         try:
-            parsed[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
-            parsed[key.strip()] = value.strip()
+            parsed[key] = json.loads(value)
+        except (ValueError, RecursionError):  # no JSON, or none that Python reads: plain text
+            parsed[key] = value.strip()
     return parsed

@@ -33,7 +33,9 @@ class UssTsLiteral(UssTs):
         i = 0
         while True:
             if i == last or all(
-                C[j] - C[i] > rng.beta(S[i, j], F[i, j]) for j in range(i + 1, last + 1)
+                # A threshold of 1 always passes, though a draw may be rounded up to 1.
+                C[j] - C[i] >= 1 or C[j] - C[i] > rng.beta(S[i, j], F[i, j])
+                for j in range(i + 1, last + 1)
             ):
                 return i
             i += 1

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stopwise.checks import fail, finite_number
+from stopwise.checks import positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
@@ -44,8 +44,7 @@ class UssUcb(Policy):
     name: ClassVar[str] = "uss-ucb"
 
     def __post_init__(self) -> None:
-        if finite_number("alpha", self.alpha, "a number above 0") <= 0:
-            raise fail("alpha", self.alpha, "a number above 0")
+        object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         u = upper_bounds(evidence, round, self.alpha)

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 Kernel = Callable[..., None]
 
 
+@lru_cache(maxsize=64)
 def shortcut(policy: Policy) -> Callable[[Any, Any, IntArray, Any, Any, IntArray], None] | None:
     """The compiled loop of a policy, or None where there is none.
 
-    The type must match exactly: a subclass may have changed the rule.
+    The type must match exactly: a subclass may have changed the rule. Remembered, so that a user's
+    `compiled_rule` is compiled once and not for every chunk.
     """
     kind = type(policy)
     if kind is FixedStage or kind is Oracle:

@@ -11,6 +11,9 @@ from stopwise.problem import IntArray
 
 POINTS = 100
 
+LONGEST = 2**53
+"""The longest horizon: whole numbers up to here are exact as floats too."""
+
 
 def make_grid(grid: str | Sequence[int], horizon: int) -> IntArray:
     """Rounds of a linear or logarithmic grid, or those given; the horizon is always the last.
@@ -22,6 +25,8 @@ def make_grid(grid: str | Sequence[int], horizon: int) -> IntArray:
     >>> make_grid([10, 100], 1000)
     array([  10,  100, 1000])
     """
+    if horizon > LONGEST:
+        raise fail("horizon", horizon, f"at most {LONGEST} rounds")
     if isinstance(grid, str):
         if grid == "linear":
             rounds = np.linspace(horizon / POINTS, horizon, POINTS)

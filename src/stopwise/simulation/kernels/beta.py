@@ -19,6 +19,8 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 # Beyond this many observations the continued fraction is slow near the mean, and the integrand so
 # close to a Gaussian that fixed quadrature is exact to rounding.
 _LARGE = 3000.0
+# Fewer than this count as few: the density is skew there.
+_FEW = 50.0
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _NODES = (_NODES + 1) / 2
@@ -123,13 +125,13 @@ def _continued_fraction(a: float, b: float, x: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _tail_integral(a: float, b: float, x: float) -> float:
-    """Integral of the density over (x, 1) divided by the density at x; x at or above the mode.
+def _tail_integral(a: float, b: float, x: float, y: float) -> float:
+    """Integral of the density over (x, 1) divided by the density at x; x at or above the mean.
 
-    The integrand falls from 1, is log-concave, and is resolved by four panels of 16 nodes up to
-    where it is e^-40.
+    The integrand falls from 1, is log-concave, and is resolved by panels of 16 nodes up to where it
+    is e^-40: four of them, or more where a is so small that (1 + u/x)^(a-1) bends sharply near 0.
+    `y` is 1 - x, given apart because it may be known to more digits.
     """
-    y = 1.0 - x
     slope = (b - 1.0) / y - (a - 1.0) / x
     curvature = (a - 1.0) / (x * x) + (b - 1.0) / (y * y)
     reach = min(80.0 / (slope + math.sqrt(slope * slope + 80.0 * curvature)), y)
@@ -140,9 +142,10 @@ def _tail_integral(a: float, b: float, x: float) -> float:
         ):
             break
         reach = min(reach * 1.25, y)
-    panel = reach / 4
+    panels = 4 if a > _FEW else 16
+    panel = reach / panels
     total = 0.0
-    for part in range(4):
+    for part in range(panels):
         for k in range(16):
             u = (part + _NODES[k]) * panel
             total += _WEIGHTS[k] * math.exp(
@@ -155,7 +158,8 @@ def _tail_integral(a: float, b: float, x: float) -> float:
 def tails(a: float, b: float, x: float) -> tuple[float, float, float]:
     """(I, J, w): the distribution function at x, its complement, and w = x^a (1-x)^b / B(a, b).
 
-    The smaller of I and J is computed directly and has full relative accuracy.
+    The tail on the far side of the mean is computed directly and has full relative accuracy. By the
+    symmetry I_x(a, b) = J_{1-x}(b, a) it is always written as an upper tail.
     """
     if x <= 0.0:
         return 0.0, 1.0, 0.0
@@ -163,18 +167,17 @@ def tails(a: float, b: float, x: float) -> tuple[float, float, float]:
         return 1.0, 0.0, 0.0
     w = math.exp(log_weight(a, b, x))
     n = a + b
-    if n > _LARGE and a > 2.0 and b > 2.0:
-        density = w / (x * (1.0 - x))
-        if x * (n - 2.0) >= a - 1.0:
-            upper = density * _tail_integral(a, b, x)
-            return 1.0 - upper, upper, w
-        lower = density * _tail_integral(b, a, 1.0 - x)
-        return lower, 1.0 - lower, w
-    if x * n < a:
-        lower = w * _continued_fraction(a, b, x) / a
-        return lower, 1.0 - lower, w
-    upper = w * _continued_fraction(b, a, 1.0 - x) / b
-    return 1.0 - upper, upper, w
+    upper = x * n >= a
+    y = 1.0 - x
+    if not upper:
+        a, b, x, y = b, a, y, x
+    if n > _LARGE and a >= 1.0 and b > _FEW:
+        tail = w / (x * y) * _tail_integral(a, b, x, y)
+    else:
+        tail = w / b * _continued_fraction(b, a, y)
+    if upper:
+        return 1.0 - tail, tail, w
+    return tail, 1.0 - tail, w
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

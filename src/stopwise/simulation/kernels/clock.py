@@ -17,7 +17,12 @@ from numpy.typing import NDArray
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe
 from stopwise.simulation.kernels.random import State
 from stopwise.simulation.kernels.tables import Tables
-from stopwise.simulation.kernels.thompson import count_classes, count_rows, next_class
+from stopwise.simulation.kernels.thompson import (
+    count_classes,
+    count_rows,
+    next_class,
+    write_counts,
+)
 
 # Rounds between two attempts at a bulk, doubled (up to 2^_MOST_PATIENCE) while they fail.
 _PATIENCE = 16
@@ -151,17 +156,20 @@ def run_one(
     stages, horizon = len(x), grid[-1]
     last = stages - 1
     pairs = np.zeros((stages, stages, 8))
-    pairs[:, :, X] = x
+    for i in range(stages):
+        for j in range(stages):
+            pairs[i, j, X] = x[i, j]
     counts = np.zeros(stages, dtype=np.int64)
-    base, sure_until, uncounted = 0, horizon, 0
+    # Typed: a literal 0 would have the functions below compiled once more for that type alone.
+    base = uncounted = t = at = horizon * 0
+    sure_until = horizon
     tried, failed, wait = 16, 0, 0
-    t, at = 0, 0
     while t < horizon:
         if t >= sure_until:
             if uncounted:
                 count_classes(tables, pairs, rng, base, uncounted)
-                uncounted = 0
-            base, sure_until = 0, horizon
+                uncounted *= 0
+            base, sure_until = horizon * 0, horizon
         depth = base
         rounds = _first_change(pairs, base, t + 1, sure_until + 1, alpha, strict) - (t + 1)
         if base == last:
@@ -200,7 +208,7 @@ def run_one(
         counts[depth] += rounds
         t += rounds
         while at < len(grid) and grid[at] <= t:
-            table[at] = counts
+            write_counts(table, at, counts)
             table[at, depth] -= t - grid[at]
             at += 1
 

@@ -19,15 +19,17 @@ B = 2  # prior and seen agreements
 BELOW = 3  # P(sample < x): the Beta distribution function I_x(a, b)
 ABOVE = 4  # P(sample >= x): its complement J
 WEIGHT = 5  # w = x^a (1-x)^b / B(a, b), what the recurrences step by
-FLOOR = 6  # re-anchor once the smaller tail falls below this ...
+FLOOR = 6  # re-anchor once the smaller tail leaves the span from this to _SPAN times it ...
 STEPS = 7  # ... or after so many more steps; 0 says that the tails are stale
 
 # A tail is carried from look to look by adding and subtracting; every step may lose an ulp, and
-# what is lost weighs more once the tail has shrunk. Re-anchored this often, the relative error of a
-# tail stays below 1e-9 (tests measure it against 50 digits) down to `_NEGLIGIBLE`, below which only
-# its absolute size is kept: such a chance does not come true within 10^9 rounds.
+# what is lost weighs more once the tail has shrunk. So the smaller tail may fall by a factor of 64
+# between two anchors; and it may rise only as much, since the ulps lost up there would stay when it
+# falls again, or be those of the other tail when the two change places. The relative error then
+# stays below 512 ulps times 64^2 < 1e-9 (tests measure it) down to `_NEGLIGIBLE`, below which only
+# the absolute size is kept: such a chance does not come true within 10^9 rounds.
 _ANCHOR_AFTER = 512.0
-_SHRINK = 1 / 256
+_SPAN = 4096.0
 _NEGLIGIBLE = 1e-17
 
 
@@ -49,11 +51,11 @@ def new_pairs(x: NDArray[np.float64], prior_disagreed: float, prior_agreed: floa
 def anchor(pairs: Pairs, i: int, j: int) -> None:
     """Evaluate the tails of one pair directly."""
     below, above, weight = tails(pairs[i, j, A], pairs[i, j, B], pairs[i, j, X])
-    smaller = min(below, above)
+    smaller = max(min(below, above), _NEGLIGIBLE)
     pairs[i, j, BELOW] = below
     pairs[i, j, ABOVE] = above
     pairs[i, j, WEIGHT] = weight
-    pairs[i, j, FLOOR] = smaller * _SHRINK if smaller > _NEGLIGIBLE else -1.0
+    pairs[i, j, FLOOR] = smaller / 64.0
     pairs[i, j, STEPS] = _ANCHOR_AFTER
 
 
@@ -95,7 +97,9 @@ def observe(pairs: Pairs, outputs: NDArray[np.int32], k: int, depth: int, stale_
             steps = pairs[i, j, STEPS] - 1.0
             pairs[i, j, STEPS] = steps
             smaller = below if below < above else above
-            if steps == 0.0 or (smaller < pairs[i, j, FLOOR] and smaller > _NEGLIGIBLE):
+            floor = pairs[i, j, FLOOR]
+            strayed = smaller < floor or smaller > floor * _SPAN
+            if steps == 0.0 or (strayed and smaller > _NEGLIGIBLE):
                 anchor(pairs, i, j)
 
 

@@ -75,7 +75,8 @@ def depth_distribution(
             out[i] = arriving * stop
             arriving *= going_on
         return
-    out[:] = 0.0
+    for i in range(stages):
+        out[i] = 0.0
     out[0] = 1.0  # out[i] is the chance of coming to i until it is turned into that of stopping
     for i in range(stages):
         passed = out[i]
@@ -127,6 +128,13 @@ def next_class(
     for c in cumulative:
         k += u >= c  # no branch: it could not be predicted
     return k
+
+
+@njit(cache=True, nogil=True)
+def write_counts(table: NDArray[np.int64], at: int, counts: NDArray[np.int64]) -> None:
+    """A row of the result. Assigning whole rows would compile shape errors for three seconds."""
+    for k in range(len(counts)):
+        table[at, k] = counts[k]
 
 
 @njit(cache=True, nogil=True)
@@ -270,7 +278,7 @@ def _run_looks(
         counts[0] += skipped
         t += skipped
         while at < len(grid) and grid[at] <= t:
-            table[at] = counts
+            write_counts(table, at, counts)
             table[at, 0] -= t - grid[at]
             at += 1
         if t >= horizon:
@@ -282,7 +290,7 @@ def _run_looks(
         counts[depth] += 1
         t += 1
         if grid[at] == t:
-            table[at] = counts
+            write_counts(table, at, counts)
             at += 1
             if t >= horizon:
                 break
@@ -296,7 +304,8 @@ def _cut_short(share: NDArray[np.int64], rounds: int, budget: int, state: State)
     Given how often each depth occurs, every order is equally likely. Returns the rounds kept.
     """
     left = share.copy()
-    share[:] = 0
+    for depth in range(len(share)):
+        share[depth] = 0
     kept = 0
     while budget > 0:
         at, depth = uniform(state) * (rounds - kept), 0
@@ -385,7 +394,7 @@ def _run_block(
             t += part
             bulk -= part
             while at < len(grid) and grid[at] <= t:
-                table[at] = counts
+                write_counts(table, at, counts)
                 table[at, main] -= t - grid[at]
                 at += 1
         if not event or bulk > 0:
@@ -413,7 +422,7 @@ def _run_block(
         budget -= 1
         t += 1
         if grid[at] == t:
-            table[at] = counts
+            write_counts(table, at, counts)
             at += 1
     for k in range(1, limit + 1):
         if uncounted[k] and not by_rows:
@@ -474,7 +483,8 @@ def run_one(
     depths, low = np.zeros(stages), np.zeros(stages)
     tried = np.full(stages, 64, dtype=np.int64)
     horizon = grid[-1]
-    t, at, failed = 0, 0, 0
+    # Typed: a literal 0 would have the functions below compiled once more for that type alone.
+    t = at = failed = horizon * 0
     while t < horizon:
         refresh(pairs)
         depth_distribution(pairs, pairs, 0, walk, depths)

@@ -1,0 +1,160 @@
+"""Nothing is lost: SIGKILL at random moments, and many processes on one file.
+
+    python benchmarks/kill_test.py                # 200 kills for each store, then 8 x 10,000 rounds
+
+A child ends rounds one after another and, after each, writes the round's name to a file: that is
+the acknowledgement. The parent kills it at a random moment, opens the store as a restart would, and
+checks that every acknowledged round is there, none is there twice, and that the counters are
+exactly those of the rounds that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from stopwise import Evidence
+from stopwise.live import Learner, RoundLog, SqliteStore, read_rounds
+
+STAGES = {"a": 0.0, "b": 0.1, "c": 0.1}
+
+
+def store_of(folder: Path, kind: str) -> RoundLog | SqliteStore:
+    if kind == "log":
+        return RoundLog(folder / "rounds.jsonl", keep_outputs=True)
+    return SqliteStore(folder / "rounds.db", keep_outputs=True)
+
+
+def processes() -> multiprocessing.context.ForkServerContext:
+    """Children of a server without threads: forking a process that has some is not safe."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["stopwise.live", "scipy.special"])
+    return context
+
+
+def work(folder: Path, kind: str, seed: int, acknowledgements: Path) -> None:
+    """End rounds for ever; acknowledge each."""
+    file = os.open(acknowledgements, os.O_WRONLY | os.O_APPEND)
+    rng = random.Random(seed)
+    learner = Learner(STAGES, seed=1, store=store_of(folder, kind))
+    while True:
+        round = learner.begin()
+        for _ in range(round.depth + 1):
+            round.observe(rng.choice("xxxy"))
+        round.end()
+        os.write(file, f"{learner._writer} {round.sequence}\n".encode())
+
+
+def kill_often(folder: Path, kind: str, *, kills: int, seed: int) -> int:
+    """Kill a child `kills` times; raise AssertionError at the first loss. Returns rounds kept."""
+    rng = random.Random(seed)
+    acknowledged: set[tuple[int, int]] = set()
+    context = processes()
+    kept = 0
+    for kill in range(kills):
+        if kill % 10 == 0:  # a new file, lest reading it again take most of the time
+            kept += len(acknowledged)
+            acknowledged = set()
+            folder = folder.parent / f"{kind}-{kill}"
+            folder.mkdir()
+        told = folder / f"acknowledged-{kill}"
+        told.touch()
+        child = context.Process(target=work, args=(folder, kind, rng.randrange(2**32), told))
+        child.start()
+        if kill % 10 != 9:  # the tenth may be killed while it still opens the store
+            while not told.stat().st_size and child.is_alive():
+                time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.02))
+        os.kill(child.pid or 0, signal.SIGKILL)
+        child.join()
+        assert child.exitcode == -signal.SIGKILL, "the child ended by itself"
+        for line in told.read_text().split("\n")[:-1]:
+            writer, sequence = map(int, line.split())
+            assert (writer, sequence) not in acknowledged, f"{line} was given out twice"
+            acknowledged.add((writer, sequence))
+        check(folder, kind, acknowledged)
+    return kept + len(acknowledged)
+
+
+def check(folder: Path, kind: str, acknowledged: set[tuple[int, int]]) -> None:
+    store = store_of(folder, kind)
+    learner = Learner(STAGES, seed=1, store=store)
+    if isinstance(store, RoundLog):
+        records = list(read_rounds(store.path))
+    else:
+        records = list(store.read_rounds())
+    names = [(record.writer, record.sequence) for record in records]
+    assert len(set(names)) == len(names), "a round is there twice"
+    assert acknowledged <= set(names), "an acknowledged round is lost"
+    expected = Evidence.from_prefixes(3, [list(record.outputs or ()) for record in records])
+    assert learner.evidence() == expected, "the counters are not those of the rounds"
+    assert learner.rounds == len(records)
+    learner.close()
+
+
+def write_rounds(folder: Path, number: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    learner = Learner(STAGES, seed=1, store=SqliteStore(folder / "shared.db", patience=600))
+    counted = Evidence(3)
+    for _ in range(number):
+        round = learner.begin()
+        outputs = rng.integers(0, 3, round.depth + 1).tolist()
+        for output in outputs:
+            round.observe(output)
+        round.end()
+        counted.add(outputs)
+    learner.close()
+    (folder / f"{seed}.json").write_text(counted.to_json())
+
+
+def write_together(folder: Path, *, number: int, rounds: int) -> None:
+    """Let processes write into one file at once; the counts must be exactly the sums."""
+    context = processes()
+    children = [
+        context.Process(target=write_rounds, args=(folder, rounds, seed)) for seed in range(number)
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    total = Evidence(3)
+    for seed in range(number):
+        total.merge(Evidence.from_json((folder / f"{seed}.json").read_text()))
+    learner = Learner(STAGES, seed=1, store=SqliteStore(folder / "shared.db"))
+    assert learner.rounds == number * rounds, f"{learner.rounds} rounds are there"
+    assert learner.evidence() == total, "the counts are not the sums"
+    learner.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=10_000)
+    options = parser.parse_args()
+    for kind in ("log", "sqlite"):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = kill_often(Path(folder) / kind, kind, kills=options.kills, seed=0)
+        print(f"{kind}: {options.kills} kills, {kept} acknowledged rounds, none lost, none twice")
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        write_together(Path(folder), number=options.processes, rounds=options.rounds)
+        seconds = time.perf_counter() - start
+    print(
+        f"sqlite: {options.processes} processes x {options.rounds} rounds: the counts are exactly"
+        f" the sums ({seconds:.0f} s)"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Counting a large log against the bare query: time and peak memory, each in a fresh process.
+
+    python benchmarks/logs_scale.py --rows 50000000 --folder /tmp/scale
+
+Writes a Parquet file of four stages with text labels (a fifth of the rows at a time, so that this
+script itself stays small), then runs, in turn and several times over:
+
+bare      scan_parquet(...).group_by(the four stages).agg(len), streaming engine
+count     what `stopwise analyze` counts: the same group-by, with the part of the log as a key
+analyze   all of `stopwise analyze --json`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+STAGES = ["tiny", "small", "medium", "large"]
+ERRORS = [0.30, 0.20, 0.10, 0.05]
+LABELS = ["negative", "neutral", "positive"]
+CHUNK = 1_000_000
+
+BARE = """
+import polars
+frame = polars.scan_parquet(path)
+result = frame.group_by(stages).agg(polars.len()).collect(engine="streaming")
+rows = int(result["len"].sum())
+"""
+COUNT = """
+from stopwise.logs.count import count
+from stopwise.logs.read import open_log
+from stopwise.logs.settings import Settings
+rows = count(open_log(path, Settings(stages=tuple(stages), costs=(0.1, 0.2, 0.3, 0.4)))).rows
+"""
+ANALYZE = """
+from stopwise.logs import analyze
+analysis = analyze(path, stages=stages, costs=[0.01, 0.02, 0.04, 0.08], mistake_cost=1)
+rows = analysis.to_dict()["rows"]
+"""
+FRAME = """
+import json, resource, sys, time
+import numpy, polars, scipy.special  # imports are not what is measured
+path, stages = sys.argv[1], json.loads(sys.argv[2])
+start = time.perf_counter()
+{body}
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps({{"rows": rows, "seconds": seconds, "peak_gib": peak}}))
+"""
+
+
+def write_log(path: Path, rows: int, seed: int = 0) -> None:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(seed)
+    schema = pa.schema([(stage, pa.string()) for stage in STAGES])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, CHUNK):
+            size = min(CHUNK, rows - start)
+            truth = rng.integers(0, len(LABELS), size)
+            columns = {}
+            for stage, error in zip(STAGES, ERRORS, strict=True):
+                other = rng.integers(0, len(LABELS), size)
+                codes = np.where(rng.random(size) < error, other, truth).astype(np.int8)
+                coded = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(LABELS))
+                columns[stage] = coded.cast(pa.string())
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+def measure(body: str, path: Path) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", FRAME.format(body=body), str(path), json.dumps(STAGES)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=50_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=None)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        path = Path(folder) / "log.parquet"
+        write_log(path, given.rows)
+        print(f"{given.rows:,} rows, {path.stat().st_size / 2**20:.0f} MiB")
+        runs: dict[str, list[dict[str, float]]] = {"bare": [], "count": [], "analyze": []}
+        for _ in range(given.repeats):
+            for name, body in (("bare", BARE), ("count", COUNT), ("analyze", ANALYZE)):
+                found = measure(body, path)
+                assert found["rows"] == given.rows
+                runs[name].append(found)
+    medians = {}
+    for name, found in runs.items():
+        medians[name] = statistics.median(run["seconds"] for run in found)
+        peak = max(run["peak_gib"] for run in found)
+        print(f"{name:8} {medians[name]:7.2f} s (median of {len(found)}), peak {peak:.2f} GiB")
+    print(f"count / bare   {medians['count'] / medians['bare']:.2f}")
+    print(f"analyze / bare {medians['analyze'] / medians['bare']:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""`stopwise analyze`: where should my cascade stop, and what can be known without labels?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stopwise.cli.log_options import (
+    Costs_,
+    Example,
+    Item,
+    Layout,
+    Level,
+    LogFile,
+    MaxLabels,
+    MistakeCost,
+    Segment,
+    SettingsFile,
+    Stages,
+    TrailingBlanks,
+    Truth,
+    log_and_settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stopwise.logs.analysis import Analysis
+
+
+def command(
+    log: LogFile = None,
+    stages: Stages = None,
+    costs: Costs_ = None,
+    mistake_cost: MistakeCost = None,
+    segment: Segment = None,
+    truth: Truth = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write one self-contained HTML page with plots.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    settings: SettingsFile = None,
+    item: Item = None,
+    layout: Layout = None,
+    level: Level = None,
+    max_labels: MaxLabels = None,
+    trailing_blanks: TrailingBlanks = None,
+    example: Example = False,
+) -> None:
+    """Say where a cascade should stop, from a log of its outputs, without labels.
+
+    The log has a column for each stage (or rows of item, stage, output), as CSV, Parquet or JSON
+    lines. Costs are each stage's own; or the log has them in columns named **NAME:cost**. A blank
+    output is an abstention. The mistake cost is what one wrong answer costs you, in the same units.
+
+    Try it at once:
+
+    **stopwise analyze --example --report report.html**
+
+    Three services, with their prices for one text, where a wrong answer costs 10 cents:
+
+    **stopwise analyze log.csv --stages vader,amazon,google --costs 0,0.0001,0.00025
+    --mistake-cost 0.10**
+
+    Costs measured in the log, a verdict for each language, scored against the truth:
+
+    **stopwise analyze log.parquet --stages small,large --mistake-cost 1 --segment language --truth
+    label**
+
+    Evidence counted elsewhere (SQL, Dask) and saved as JSON is analysed the same way:
+
+    **stopwise analyze evidence.json --stages a,b --costs 1,3**
+    """
+    from stopwise.cli.output import print_json, progress_bar, read_text
+
+    source, chosen = log_and_settings(
+        log, example, settings,
+        stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
+        item=item, layout=layout, level=level, max_labels=max_labels,
+        trailing_blanks=trailing_blanks,
+    )  # fmt: skip
+    if str(source).endswith(".json"):
+        from stopwise.evidence import Evidence
+        from stopwise.logs.analysis import analyze_evidence
+
+        evidence = Evidence.from_json(read_text(Path(source)))
+        analysis = analyze_evidence(evidence, chosen, name=str(source))
+    else:
+        from stopwise.logs.analysis import analyze
+
+        with progress_bar("counting", quiet=as_json):
+            analysis = analyze(source, chosen)
+    if report is not None:
+        write_page(analysis, report)
+    if as_json:
+        print_json(analysis.to_dict())
+    else:
+        _print(analysis, report)
+
+
+def write_page(analysis: Analysis, path: Path) -> None:
+    """Write the report, or say why not."""
+    from stopwise.checks import StopwiseError
+
+    try:
+        analysis.write_report(path)
+    except OSError as error:
+        raise StopwiseError(f"report {path}: cannot be written ({error.strerror})") from None
+
+
+def _print(analysis: Analysis, report: Path | None) -> None:
+    from rich.console import Console
+
+    from stopwise.logs import words
+
+    verdict = analysis.verdict
+    console = Console(highlight=False, soft_wrap=False)
+
+    def say(text: str, style: str | None = None) -> None:
+        console.print(text, style=style, markup=False)
+
+    say(analysis.sentence, "bold")
+    for sentence in (
+        words.caution_sentence(analysis),
+        words.shallower_sentence(verdict),
+        words.minimax_sentence(verdict),
+    ):
+        if sentence is not None:
+            say(sentence)
+    measured = ", costs measured in the log" if verdict.cost_bounds.measured else ""
+    say(
+        f"\n{analysis.name}: {analysis.rows:,} items, a mistake costs"
+        f" {words.amount(verdict.costs.mistake_cost)}{measured}; everything called certain holds"
+        f" with {words.round_share(verdict.level)}, together.\n",
+        "dim",
+    )
+    console.print(_stage_table(analysis))
+    if verdict.cost_bounds.measured:
+        for name, low, high in zip(
+            verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True
+        ):
+            say(f"cost of {name}: between {words.amount(low)} and {words.amount(high)}", "dim")
+    say("\nWhat is certain, and what is not knowable without labels", "bold")
+    console.print(
+        _listed(
+            (
+                pair.verdict,
+                words.pair_sentence(verdict, pair),
+                "green" if pair.certain else "yellow",
+            )
+            for pair in words.key_pairs(verdict)
+        )
+    )
+    if hidden := len(verdict.pairs) - len(words.key_pairs(verdict)):
+        say(f"({hidden} more pairs, among other stages, in --json and --report)", "dim")
+    say("\nMistake cost: which stage, and how sure", "bold")
+    console.print(_sweep_table(analysis))
+    if changes := words.key_changes(analysis):
+        say("\nIf the cascade were another", "bold")
+        for change in changes:
+            say("- " + words.what_if_sentence(verdict, change))
+    if analysis.segments:
+        say("\nBy segment", "bold")
+        console.print(_segment_table(analysis))
+    if analysis.warnings:
+        say("\nWarnings", "bold")
+        console.print(_listed((w.code, w.message, "yellow") for w in analysis.warnings))
+    if analysis.truth is not None:
+        say("\n" + words.truth_sentence(verdict, analysis.truth), "bold")
+    if report is not None:
+        say(f"\nreport written to {report}")
+
+
+def _listed(entries: Iterable[tuple[str, str, str]]) -> Any:
+    """Marks in a colour, and beside each what there is to say."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for mark, text, style in entries:
+        table.add_row(Text(mark, style=style, no_wrap=True), Text(text))
+    return table
+
+
+def _stage_table(analysis: Analysis) -> Any:
+    from rich.table import Table
+
+    from stopwise.logs.words import amount, share
+
+    verdict, truth = analysis.verdict, analysis.truth
+    mistake_cost = verdict.costs.mistake_cost
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    titles = ["stage", "cost", "up to it", "rule's choice", "worst case"]
+    for title in [*titles, *(["errors", "regret"] if truth is not None else []), ""]:
+        left = title in ("stage", "")
+        table.add_column(
+            title, justify="left" if left else "right", overflow="fold", no_wrap=title == ""
+        )
+    for at, name in enumerate(verdict.stages):
+        row = [
+            name,
+            amount(float(verdict.costs.per_stage[at])),
+            amount(verdict.costs.cumulative[at]),
+            share(float(verdict.probability_by_stage[at])),
+            amount(float(verdict.worst_case_regret[at]) * mistake_cost),
+        ]
+        if truth is not None:
+            row.append(share(float(truth.error_rates[at])))
+            row.append(amount(float(truth.regret_by_stage[at]) * mistake_cost))
+        marks = {"recommended": verdict.recommended, "minimax": verdict.minimax_stage}
+        row.append(", ".join(mark for mark, stage in marks.items() if stage == at))
+        table.add_row(*row, style="bold" if at == verdict.recommended else None)
+    return table
+
+
+def _sweep_table(analysis: Analysis) -> Any:
+    from rich.table import Table
+
+    from stopwise.logs import words
+
+    table = Table("mistake cost", "stage", "", box=None, pad_edge=False, header_style="dim")
+    last = len(analysis.verdict.stages) - 1
+    for window in analysis.sweep:
+        here = window.start <= analysis.verdict.costs.mistake_cost < window.end
+        table.add_row(
+            ("> " if here else "  ") + words.window_range(window),
+            analysis.verdict.stages[window.stage],
+            words.window_kind(window, last),
+            style="bold" if here else None,
+        )
+    return table
+
+
+def _segment_table(analysis: Analysis) -> Any:
+    from rich.table import Table
+
+    from stopwise.logs import words
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in (
+        "segment",
+        "items",
+        "stop at",
+        "nothing deeper pays",
+        "saves an item",
+        "changes at most",
+    ):
+        table.add_column(title, justify="right" if title in ("items", "saves an item") else "left")
+    for segment in analysis.segments:
+        verdict = segment.verdict
+        if verdict is None:
+            table.add_row(segment.name, f"{segment.rows:,}", "-", "stages without a common item")
+            continue
+        table.add_row(
+            segment.name,
+            f"{segment.rows:,}",
+            verdict.stages[verdict.recommended],
+            "certain" if verdict.nothing_deeper_pays else "not certain",
+            words.amount(verdict.savings),
+            words.share(verdict.answers_changed_at_most),
+        )
+    return table

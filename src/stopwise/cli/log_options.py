@@ -1,0 +1,68 @@
+"""The options that every command on a log shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stopwise.checks import StopwiseError
+
+if TYPE_CHECKING:
+    from stopwise.logs.settings import Settings
+
+LogFile = Annotated[
+    str | None,
+    typer.Argument(metavar="LOG", help="CSV, Parquet or JSON lines; 'logs/*.parquet' for many."),
+]
+Stages = Annotated[
+    str | None, typer.Option(help="Stages in order, cheapest first: vader,amazon,google.")
+]
+Costs_ = Annotated[
+    str | None, typer.Option(help="Each stage's own cost, for one item: 0.001,0.75,2.5.")
+]
+MistakeCost = Annotated[
+    float | None, typer.Option(help="What one wrong answer costs, in the units of the costs.")
+]
+Segment = Annotated[str | None, typer.Option(help="A column: one more verdict for each value.")]
+Truth = Annotated[str | None, typer.Option(help="A column of right answers, only to score with.")]
+SettingsFile = Annotated[
+    Path | None, typer.Option("--settings", help="A TOML file with these settings; flags win.")
+]
+Item = Annotated[str | None, typer.Option(help="The column that names items.")]
+Layout = Annotated[
+    str | None, typer.Option(help="auto, wide (a column a stage) or long (a row a stage).")
+]
+Level = Annotated[
+    float | None, typer.Option(help="Chance that all that is called certain is so. [0.99]")
+]
+MaxLabels = Annotated[
+    int | None, typer.Option(help="Refuse more different outputs than this. [2000]")
+]
+TrailingBlanks = Annotated[
+    str | None,
+    typer.Option(help="Blanks at the end of a row: not-called (default) or abstained."),
+]
+Example = Annotated[
+    bool, typer.Option("--example", help="Use the example log that comes with Stopwise.")
+]
+
+
+def log_and_settings(
+    log: str | None, example: bool, file: Path | None, **given: Any
+) -> tuple[str, Settings]:
+    """The log to read and the settings for it; the example brings its own."""
+    from stopwise.logs.settings import Settings
+
+    if example:
+        if log is not None:
+            raise StopwiseError("give a log or --example, not both")
+        from stopwise.logs.example import example_log, example_settings
+
+        usual = example_settings()
+        given = usual | {name: value for name, value in given.items() if value is not None}
+        return str(example_log()), Settings.of(file, **given)
+    if log is None:
+        raise StopwiseError("no log given; name a file, or try --example")
+    return log, Settings.of(file, **given)

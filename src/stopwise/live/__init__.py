@@ -1,0 +1,58 @@
+"""Live cascades: real stages, called only when needed, learning as they run."""
+
+from stopwise.live.answers import Answers, Batch
+from stopwise.live.budgets import BudgetError
+from stopwise.live.cascade import Answer, Cascade, NoAnswerError
+from stopwise.live.comparators import (
+    Comparator,
+    by,
+    by_key,
+    exact,
+    folded,
+    json_fields,
+    letter,
+    majority_vote,
+    number,
+)
+from stopwise.live.drift import Drift, DriftAlarm
+from stopwise.live.learner import Learner
+from stopwise.live.log import RoundLog, read_rounds
+from stopwise.live.records import RoundRecord
+from stopwise.live.report import Report
+from stopwise.live.rounds import Advice, Outcome, Round
+from stopwise.live.snapshot import read_evidence
+from stopwise.live.sqlite import SqliteStore
+from stopwise.live.stage import Reported, Stage, stage
+
+__all__ = [
+    "Advice",
+    "Answer",
+    "Answers",
+    "Batch",
+    "BudgetError",
+    "Cascade",
+    "Comparator",
+    "Drift",
+    "DriftAlarm",
+    "Learner",
+    "NoAnswerError",
+    "Outcome",
+    "Report",
+    "Reported",
+    "Round",
+    "RoundLog",
+    "RoundRecord",
+    "SqliteStore",
+    "Stage",
+    "by",
+    "by_key",
+    "exact",
+    "folded",
+    "json_fields",
+    "letter",
+    "majority_vote",
+    "number",
+    "read_evidence",
+    "read_rounds",
+    "stage",
+]

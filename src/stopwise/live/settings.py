@@ -1,0 +1,140 @@
+"""What a learner was told, as against what it learned: checked once, compared on restore."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.costs import Costs
+from stopwise.policies.base import Policy
+from stopwise.policies.registry import policy_to_json
+
+Mode = Literal["enforce", "advise", "shadow"]
+
+# These say what the counters mean: evidence gathered under others is other evidence.
+_MEANING = ("stages", "costs", "measured", "comparator", "combine", "half_life")
+# These say what is decided from them: to go on exactly they must be the same too.
+_DECIDING = ("mistake_cost", "policy", "full_run_rate", "mode", "run_to", "segment_strength")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a learner, as JSON holds them.
+
+    >>> one = Settings(("a", "b"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
+    >>> two = Settings(("a", "c"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
+    >>> one.check_same(two.to_form(), "snapshot", exactly=True)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: snapshot: stages is ["a", "c"] there, but ["a", "b"] here; ...
+    """
+
+    stages: tuple[str, ...]
+    costs: tuple[float, ...]
+    mistake_cost: float
+    policy: str
+    measured: bool = False
+    comparator: str = "exact"
+    combine: str | None = None
+    half_life: float | None = None
+    full_run_rate: float = 0.0
+    mode: Mode = "enforce"
+    run_to: int = 0
+    segment_strength: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.half_life is not None:
+            accepted = "a number of rounds above 0, or None to keep all evidence"
+            if finite_number("half_life", self.half_life, accepted) <= 0:
+                raise fail("half_life", self.half_life, accepted)
+        accepted = "a share between 0 and 1"
+        if not 0 <= finite_number("full_run_rate", self.full_run_rate, accepted) <= 1:
+            raise fail("full_run_rate", self.full_run_rate, accepted)
+        if self.mode not in get_args(Mode):
+            raise fail("mode", self.mode, "enforce, advise or shadow")
+        if not isinstance(self.run_to, int) or not 0 <= self.run_to < len(self.stages):
+            raise fail("run_to", self.run_to, "one of " + ", ".join(self.stages))
+        accepted = "a number of rounds, 0 or more"
+        if finite_number("segment_strength", self.segment_strength, accepted) < 0:
+            raise fail("segment_strength", self.segment_strength, accepted)
+
+    @property
+    def discount(self) -> float:
+        """What one more round leaves of the weight of older ones."""
+        return 1.0 if self.half_life is None else float(2.0 ** (-1.0 / self.half_life))
+
+    def to_form(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {**asdict(self), "stages": list(self.stages), "costs": list(self.costs)}
+
+    def check_same(self, form: Any, what: str, *, exactly: bool) -> None:
+        """Refuse counters that were gathered, or decisions made, under other settings.
+
+        Args:
+            form: the settings of the other side, as `to_form` gives them.
+            what: its name in the error.
+            exactly: whether decisions are to go on exactly, not only the evidence.
+        """
+        if not isinstance(form, Mapping):
+            raise fail(f"{what}: settings", form, "an object of settings")
+        mine = self.to_form()
+        for field in (*_MEANING, *(_DECIDING if exactly else ())):
+            if field not in form:
+                raise StopwiseError(f"{what}: the setting {field!r} is missing")
+            if form[field] != mine[field]:
+                remedy = (
+                    "to use its evidence all the same, read it with"
+                    " stopwise.live.read_evidence and add it with learner.add_evidence"
+                    if field in _MEANING
+                    else "to go on with its evidence under the new setting, give a new seed (fork)"
+                )
+                raise StopwiseError(
+                    f"{what}: {field} is {_shown(form[field])} there, but {_shown(mine[field])}"
+                    f" here; {remedy}"
+                )
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def stage_names_and_costs(
+    stages: Mapping[str, float] | Sequence[float] | Costs, mistake_cost: float
+) -> tuple[tuple[str, ...], tuple[float, ...], Costs]:
+    """Names, costs of each stage as they were given, and `Costs`, from what a user may write.
+
+    >>> stage_names_and_costs({"regex": 0, "model": 2}, 10)
+    (('regex', 'model'), (0.0, 2.0), Costs(cumulative=(0.0, 2.0), mistake_cost=10.0))
+    """
+    if isinstance(stages, Costs):
+        return _numbered(stages.count), tuple(map(float, stages.per_stage)), stages
+    if isinstance(stages, Mapping):
+        names = tuple(stages)
+        if not all(isinstance(name, str) and name for name in names):
+            raise fail("stages", list(names), "names that are text")
+        given: Sequence[float] = list(stages.values())
+    else:
+        given = stages
+        names = ()
+    costs = Costs.from_stages(given, mistake_cost)
+    return names or _numbered(costs.count), tuple(map(float, given)), costs
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"stage {at + 1}" for at in range(count))
+
+
+def policy_text(policy: Policy) -> str:
+    """A policy's name and settings as text; a policy that JSON cannot hold is named by its label.
+
+    >>> from stopwise.policies.fixed import FixedStage
+    >>> policy_text(FixedStage(0))
+    '{"version": 1, "policy": "fixed", "parameters": {"stage": 0}}'
+    """
+    try:
+        return policy_to_json(policy)
+    except (TypeError, ValueError):
+        return policy.label()

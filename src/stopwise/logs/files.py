@@ -1,0 +1,182 @@
+"""Opening log files and frames: what a file is, not what its name says; errors in one line."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stopwise.checks import StopwiseError, fail
+
+if TYPE_CHECKING:
+    import polars as pl
+
+KINDS = {
+    ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV",
+    ".parquet": "Parquet", ".pq": "Parquet",
+    ".jsonl": "JSON lines", ".ndjson": "JSON lines",
+}  # fmt: skip
+ACCEPTED = (
+    "a .csv, .tsv, .parquet or .jsonl file (or several: 'logs/*.parquet'), or a pandas or polars"
+    " frame"
+)
+
+
+def need_polars() -> Any:
+    """The polars module, or how to get it."""
+    try:
+        import polars
+    except ImportError:
+        raise StopwiseError(
+            "reading logs needs polars, which is not installed: pip install 'stopwise[logs]'"
+        ) from None
+    return polars
+
+
+def scan(log: object) -> tuple[pl.LazyFrame, str]:
+    """A lazy frame over a log, and the name to call it by in messages.
+
+    >>> import polars
+    >>> frame, name = scan(polars.DataFrame({"a": [1]}))
+    >>> name, frame.collect().height
+    ('log', 1)
+    """
+    polars = need_polars()
+    if isinstance(log, polars.LazyFrame):
+        return log, "log"
+    if isinstance(log, polars.DataFrame):
+        return log.lazy(), "log"
+    if type(log).__module__.partition(".")[0] == "pandas":
+        return _from_pandas(log), "log"
+    if not isinstance(log, str | Path):
+        raise fail("log", log, ACCEPTED)
+    path = str(log)
+    files = sorted(glob.glob(path, recursive=True)) if any(sign in path for sign in "*?[") else []  # noqa: PTH207
+    if not files:
+        files = [path]
+    kinds = {_kind(Path(file)) for file in files}
+    if len(kinds) > 1:
+        raise fail("log", path, "files of one kind")
+    kind = kinds.pop()
+    if kind == "Parquet":
+        return polars.scan_parquet(files, glob=False), path
+    if kind == "JSON lines":
+        return polars.scan_ndjson(files, infer_schema_length=None), path
+    separator = _separator(Path(files[0]))
+    frame = polars.scan_csv(files, infer_schema=False, separator=separator, glob=False)
+    return frame, path
+
+
+def collect(query: pl.LazyFrame, name: str) -> pl.DataFrame:
+    """Run a query in the streaming engine; what is wrong with the file is one line."""
+    polars = need_polars()
+    try:
+        frame = query.collect(engine="streaming")
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise StopwiseError(_explain(name, error)) from None
+    except BaseException as error:
+        # A panic inside polars derives from BaseException and is no bug of the user's session.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise StopwiseError(_explain(name, error)) from None
+    collected: pl.DataFrame = frame
+    return collected
+
+
+def column_types(frame: pl.LazyFrame, name: str) -> dict[str, Any]:
+    """Names and types of the columns."""
+    polars = need_polars()
+    try:
+        types: dict[str, Any] = dict(frame.collect_schema())
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise StopwiseError(_explain(name, error)) from None
+    return types
+
+
+def _explain(name: str, error: BaseException) -> str:
+    text = " ".join(str(error).split("\n\n")[0].split()) or type(error).__name__
+    hint = ""
+    if "utf-8" in text.lower():
+        hint = "; save it as UTF-8"
+    elif "fields" in text:
+        hint = "; a row has more values than the header has columns (quote texts with commas)"
+    elif "parquet" in text.lower() or "thrift" in text.lower():
+        hint = "; the Parquet file is damaged or cut off: write or copy it again"
+    return f"{name}: cannot be read ({text[:160]}){hint}"
+
+
+def _kind(path: Path) -> str:
+    """The kind that the name promises, checked against the first bytes."""
+    if path.is_dir():
+        raise StopwiseError(f"{path}: this is a folder; give its files, such as '{path}/*.parquet'")
+    if not path.exists():
+        raise StopwiseError(f"{path}: there is no such file")
+    kind = KINDS.get(path.suffix.lower())
+    if kind is None:
+        raise fail("log", str(path), ACCEPTED)
+    try:
+        with path.open("rb") as file:
+            start = file.read(65536)
+            size = file.seek(0, 2)
+            file.seek(max(size - 4, 0))
+            end = file.read(4)
+    except OSError as error:
+        raise StopwiseError(f"{path}: cannot be read ({error.strerror})") from None
+    if size == 0:
+        raise StopwiseError(f"{path}: the file is empty; need a header and one row for each item")
+    found = _content(start)
+    if found != kind and not (kind == "CSV" and found == "text"):
+        raise StopwiseError(
+            f"{path}: named as {kind}, but this is {_ARTICLE[found]}; give it its right ending"
+            " or save it anew"
+        )
+    if kind == "Parquet" and end not in (b"PAR1", b"PARE"):
+        raise StopwiseError(f"{path}: this Parquet file is cut off; write or copy it again")
+    return kind
+
+
+_ARTICLE = {
+    "Parquet": "a Parquet file",
+    "JSON lines": "JSON",
+    "text": "other text",
+    "a packed file": "a packed (gzip or zip) file",
+    "binary": "no text at all",
+}
+
+
+def _content(start: bytes) -> str:
+    if start[:4] in (b"PAR1", b"PARE"):
+        return "Parquet"
+    if start[:2] in (b"\x1f\x8b", b"PK"):
+        return "a packed file"
+    if b"\0" in start:
+        return "binary"
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return "JSON lines"
+    return "text"
+
+
+def _separator(path: Path) -> str:
+    """The sign that splits the header line most often, outside of quotes."""
+    with path.open("rb") as file:
+        header = file.readline(1_000_000).decode("utf-8", errors="replace")
+    bare = "".join(header.split('"')[::2])
+    return max(",;\t|", key=bare.count)
+
+
+def _from_pandas(frame: Any) -> pl.LazyFrame:
+    """Through plain Python lists, so that pyarrow need not be installed."""
+    polars = need_polars()
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        values = [
+            None if gap else value
+            for value, gap in zip(column.tolist(), column.isna().tolist(), strict=True)
+        ]
+        kinds = {type(value) for value in values if value is not None}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            values = [None if value is None else str(value) for value in values]
+        columns[str(name)] = polars.Series(str(name), values, strict=False)
+    lazy: pl.LazyFrame = polars.DataFrame(columns).lazy()
+    return lazy

@@ -1,0 +1,81 @@
+"""When two outputs are the same answer: labels are compared in one plain written form."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from stopwise.checks import StopwiseError
+from stopwise.problem import IntArray
+
+_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))\.0+")
+
+
+def plain_label(value: object) -> str | None:
+    """The written form of an output, or None for a blank one.
+
+    A column with gaps is often written with decimals ("1.0") beside one without ("1"), and truth
+    values as True or true: these are one answer. Text is kept as it is, but for spaces around it.
+
+    >>> [plain_label(value) for value in (1, 1.0, "1.0", " yes ", True, "TRUE", "007")]
+    ['1', '1', '1', 'yes', 'true', 'true', '007']
+    >>> [plain_label(value) for value in (None, "", "  ", float("nan"), "NaN")]
+    [None, None, None, None, None]
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    text = str(value).strip()
+    if not text or text in ("nan", "NaN"):
+        return None
+    if (whole := _WHOLE.fullmatch(text)) is not None:
+        return "0" if whole[1] == "-0" else whole[1]
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    return text
+
+
+def too_many_labels(stage: str, found: int, most: int) -> StopwiseError:
+    """The refusal of free text and scores."""
+    return StopwiseError(
+        f"stage {stage}: {found:,} or more different outputs, which looks like free text or scores;"
+        f" turn them into labels first, or raise --max-labels (now {most:,})"
+    )
+
+
+def refuse_disjoint_labels(stages: tuple[str, ...], codes: IntArray, labels: list[str]) -> None:
+    """Two stages without one label in common speak different languages; comparing is no use."""
+    used = [set(np.unique(codes[codes[:, at] >= 0, at]).tolist()) for at in range(len(stages))]
+    for i in range(len(stages)):
+        for j in range(i + 1, len(stages)):
+            if not used[i] or not used[j] or used[i] & used[j]:
+                continue
+            few = min(len(used[i]), len(used[j])) == 1 and len(codes) < 20
+            if few and _are_numbers(labels, used[i]) == _are_numbers(labels, used[j]):
+                continue
+            raise StopwiseError(
+                f"stages {stages[i]} and {stages[j]} never give the same label"
+                f" ({_some(labels, used[i])} against {_some(labels, used[j])});"
+                " write their outputs with the same labels"
+            )
+
+
+def _are_numbers(labels: list[str], codes: set[int]) -> bool:
+    try:
+        for code in codes:
+            float(labels[code])
+    except ValueError:
+        return False
+    return True
+
+
+def _some(labels: list[str], codes: set[int]) -> str:
+    shown = [repr(labels[code][:20]) for code in sorted(codes)[:3]]
+    return ", ".join(shown) + (", ..." if len(codes) > 3 else "")

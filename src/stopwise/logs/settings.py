@@ -1,0 +1,142 @@
+"""What a user tells about a log: one object, from flags, from a TOML file, or from Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
+
+LAYOUTS = ("auto", "wide", "long")
+TRAILING_BLANKS = ("not-called", "abstained")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to read a log and what its stages and mistakes cost.
+
+    Args:
+        stages: names in order, cheapest first: columns of a wide log, values of a long one.
+        costs: each stage's own cost; None takes the costs measured in the log.
+        mistake_cost: what one wrong answer costs, in the units of the costs; None stands for 1.
+        segment: a column; every value of it gets a verdict of its own.
+        truth: a column with the right answers, for scoring only.
+        item: the column that names items; needed in a long log.
+        layout: "wide" (a column a stage), "long" (a row a stage), or "auto".
+        stage_column, output_column, cost_column: names of these columns in a long log.
+        level: chance that everything called certain is so, together.
+        max_labels: more distinct outputs than this are refused as free text.
+        trailing_blanks: what blanks at the end of a row are, where no cost tells:
+            "not-called" (the cascade stopped before) or "abstained".
+
+    >>> Settings.of(stages="vader,amazon", costs="0.1,0.5").costs
+    (0.1, 0.5)
+    """
+
+    stages: tuple[str, ...] | None = None
+    costs: tuple[float, ...] | None = None
+    mistake_cost: float | None = None
+    segment: str | None = None
+    truth: str | None = None
+    item: str | None = None
+    layout: str = "auto"
+    stage_column: str = "stage"
+    output_column: str = "output"
+    cost_column: str = "cost"
+    level: float = 0.99
+    max_labels: int = 2000
+    trailing_blanks: str = "not-called"
+
+    def __post_init__(self) -> None:
+        if self.stages is not None:
+            object.__setattr__(self, "stages", _stage_names(self.stages))
+        if self.costs is not None:
+            object.__setattr__(self, "costs", _costs(self.costs))
+        if self.stages and self.costs is not None and len(self.stages) != len(self.costs):
+            raise fail(
+                "costs", list(self.costs),
+                f"{len(self.stages)} numbers, one for each of {', '.join(self.stages)}",
+            )  # fmt: skip
+        if self.mistake_cost is not None:
+            accepted = "a number above 0: what one wrong answer costs, in the units of the costs"
+            if finite_number("mistake_cost", self.mistake_cost, accepted) <= 0:
+                raise fail("mistake_cost", self.mistake_cost, accepted)
+        level = finite_number("level", self.level, "a number between 0.5 and 1, such as 0.99")
+        if not 0.5 <= level < 1:
+            raise fail("level", self.level, "a number between 0.5 and 1, such as 0.99")
+        whole_number("max_labels", self.max_labels, least=2)
+        _one_of("layout", self.layout, LAYOUTS)
+        _one_of("trailing_blanks", self.trailing_blanks, TRAILING_BLANKS)
+        for field in ("segment", "truth", "item", "stage_column", "output_column", "cost_column"):
+            value = getattr(self, field)
+            if value is not None and not (isinstance(value, str) and value):
+                raise fail(field, value, "the name of a column")
+        if self.truth is not None and self.truth in (self.stages or ()):
+            raise fail("truth", self.truth, "a column that is not one of the stages")
+
+    @classmethod
+    def of(cls, file: str | Path | None = None, **given: Any) -> Settings:
+        """Settings of a TOML file, where given, with what is given beside it put on top.
+
+        None stands for "not given". Unknown names are refused.
+
+        >>> Settings.of(stage=["a", "b"])
+        Traceback (most recent call last):
+        ...
+        stopwise.checks.StopwiseError: settings: unknown field 'stage'; known are 'stages', ...
+        """
+        fields = [field.name for field in dataclasses.fields(cls)]
+        values: dict[str, Any] = dict(read_toml(Path(file))) if file is not None else {}
+        known_keys(f"settings {file}" if file is not None else "settings", values, fields)
+        known_keys("settings", given, fields)
+        values.update({name: value for name, value in given.items() if value is not None})
+        return cls(**values)
+
+
+def read_toml(path: Path) -> Mapping[str, Any]:
+    """The table in a TOML file, or one line that says what is wrong with it."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StopwiseError(f"settings {path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StopwiseError(f"settings {path}: cannot be read ({error})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise StopwiseError(f"settings {path}: this is not TOML ({error})") from None
+
+
+def _stage_names(stages: Any) -> tuple[str, ...]:
+    accepted = "at least two different names, cheapest first, such as vader,amazon,google"
+    if isinstance(stages, str):
+        stages = [name.strip() for name in stages.split(",")]
+    if not isinstance(stages, Sequence) or not all(isinstance(s, str) and s for s in stages):
+        raise fail("stages", stages, accepted)
+    if len(stages) < 2 or len(set(stages)) != len(stages):
+        raise fail("stages", list(stages), accepted)
+    return tuple(stages)
+
+
+def _costs(costs: Any) -> tuple[float, ...]:
+    accepted = "each stage's own cost, 0 or more, such as 0.001,0.75,2.5"
+    if isinstance(costs, str):
+        parts = [part.strip() for part in costs.split(",")]
+        try:
+            costs = [float(part) for part in parts]
+        except ValueError:
+            raise fail("costs", costs, accepted) from None
+    if not isinstance(costs, Sequence):
+        raise fail("costs", costs, accepted)
+    values = tuple(finite_number(f"costs[{at}]", cost, accepted) for at, cost in enumerate(costs))
+    for at, value in enumerate(values):
+        if value < 0:
+            raise fail(f"costs[{at}]", value, accepted)
+    return values
+
+
+def _one_of(field: str, value: object, accepted: Sequence[str]) -> None:
+    if value not in accepted:
+        raise fail(field, value, " or ".join(accepted))

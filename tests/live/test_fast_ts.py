@@ -1,0 +1,138 @@
+"""The carried distribution is that of policies/uss_ts.py, whatever was observed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stopwise import Costs, Evidence
+from stopwise.live import Learner
+from stopwise.live.fast_ts import FastTs
+from stopwise.live.pairs import compare_answers, moves_of, pair_list, tokens
+from stopwise.policies.uss_ts import UssTs
+
+OUTPUTS = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=5)
+
+
+def exact(policy, costs, seen, disagreed):
+    evidence = Evidence(costs.count)
+    for at, (i, j) in enumerate(pair_list(costs.count)):
+        evidence.seen[i, j], evidence.disagreed[i, j] = seen[at], disagreed[at]
+    return policy.probabilities(evidence, 1, costs)
+
+
+def assert_close(got, want):
+    # Relative where a 53-bit random number can tell the probability from zero, absolute below.
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=2e-18)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(2, 6),
+    rate=st.floats(0, 1),
+    scale=st.sampled_from([0.02, 0.3, 1.5]),
+    prior=st.sampled_from([(1.0, 1.0), (0.3, 2.5)]),
+    start=st.sampled_from([0, 50, 10**6]),
+)
+def test_follows_the_policy_over_random_evidence(seed, count, rate, scale, prior, start):
+    rng = np.random.default_rng(seed)
+    costs = Costs.from_stages((rng.random(count) * scale).tolist())
+    policy = UssTs(*prior)
+    fast = FastTs(policy, costs.thresholds.tolist())
+    size = len(pair_list(count))
+    seen = np.full(size, start)
+    disagreed = rng.binomial(start, rate, size)
+    fast.anchor(seen.tolist(), disagreed.tolist())
+    for step in range(700):
+        moves = [(k, bool(rng.random() < rate)) for k in range(size) if rng.random() < 0.7]
+        fast.move(moves)
+        for k, differs in moves:
+            seen[k] += 1
+            disagreed[k] += differs
+        if step % 23 == 0:
+            assert_close(fast.distribution(), exact(policy, costs, seen, disagreed))
+    # and again with the rate turned round, so that what was settled comes undone
+    for step in range(700):
+        moves = [(k, bool(rng.random() < 1 - rate)) for k in range(size)]
+        fast.move(moves)
+        for k, differs in moves:
+            seen[k] += 1
+            disagreed[k] += differs
+        if step % 23 == 0:
+            assert_close(fast.distribution(), exact(policy, costs, seen, disagreed))
+
+
+def test_stands_still_only_while_nothing_can_change():
+    costs = Costs((0.0, 0.1))
+    fast = FastTs(UssTs(), costs.thresholds.tolist())
+    fast.anchor([400], [200])
+    assert fast._still  # half disagree against a threshold of a tenth: settled
+    seen = 400
+    for _ in range(6000):  # from here on only agreements: it must come undone in time
+        fast.move([(0, False)])
+        seen += 1
+        assert_close(fast.distribution(), exact(UssTs(), costs, [seen], [200]))
+    assert fast.distribution()[0] > 0.99
+
+
+def test_form_that_does_not_belong_is_not_used():
+    costs = Costs((0.0, 0.1))
+    fast = FastTs(UssTs(), costs.thresholds.tolist())
+    fast.anchor([10], [5])
+    form = fast.to_form()
+    for broken in (None, {}, {"pairs": []}, {**form, "pairs": [[1.0] * 11]}, {**form, "noted": 3}):
+        other = FastTs(UssTs(), costs.thresholds.tolist())
+        other.restore(broken, [10], [5])
+        assert other.distribution() == fast.distribution()
+    other.restore(form, [11], [5])
+    assert_close(other.distribution(), exact(UssTs(), costs, [11], [5]))
+
+
+def test_three_stages_written_out_are_the_walk():
+    fast = FastTs(UssTs(), Costs((0.0, 0.2, 0.3)).thresholds.tolist())
+    fast.anchor([30, 20, 10], [5, 4, 1])
+    assert fast.distribution() == pytest.approx(fast._walk(), rel=1e-14)
+
+
+@given(OUTPUTS)
+def test_moves_count_as_evidence_does(outputs):
+    evidence = Evidence(5)
+    evidence.add(outputs)
+    moves = moves_of(*compare_answers(outputs, None))
+    again = Evidence(5)
+    for number, differs in moves.pairs:
+        i, j = pair_list(5)[number]
+        again.seen[i, j] += 1
+        again.disagreed[i, j] += differs
+    again.switched, again.switched_twice = moves.switched, moves.switched_twice
+    assert again == evidence
+
+
+@given(OUTPUTS)
+def test_tokens_compare_as_the_outputs_did(outputs):
+    evidence, again = Evidence(5), Evidence(5)
+    evidence.add(outputs)
+    again.add(tokens(*compare_answers(outputs, None), len(outputs)))
+    assert again == evidence
+
+
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 2**32))
+def test_the_short_way_counts_as_the_long_way(seed):
+    rng = np.random.default_rng(seed)
+    short = Learner([0, 0.1, 0.2], seed=seed)
+    long = Learner([0, 0.1, 0.2], seed=seed)
+    long._short = False
+    for _ in range(200):
+        outputs = rng.integers(0, 2, 3).tolist()
+        for learner in (short, long):
+            with learner.begin() as round:
+                for stage in range(round.depth + 1):
+                    round.observe(outputs[stage])
+    assert short.evidence() == long.evidence()
+    one, two = short.report(), long.report()
+    assert one.spent == pytest.approx(two.spent)  # added up in another order
+    assert replace(one, spent=0) == replace(two, spent=0)

@@ -1,0 +1,186 @@
+"""The scikit-learn estimator: its own checks unskipped, pipelines, grids, frames, digits."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from stopwise import StopwiseError
+from stopwise.live.sklearn import CascadeClassifier
+
+
+def small(**settings):
+    return CascadeClassifier(
+        [
+            ("tree", DecisionTreeClassifier(max_depth=3, random_state=0), 1),
+            ("logistic", LogisticRegression(max_iter=500), 4),
+        ],
+        **{"mistake_cost": 20, "random_state": 0, **settings},
+    )
+
+
+CHECKS = """
+import test_sklearn
+from sklearn.utils.estimator_checks import check_estimator
+results = check_estimator(test_sklearn.small(), on_skip=None, on_fail="raise")
+print(len(results), {result["status"] for result in results})
+"""
+
+
+def test_check_estimator_unskipped():
+    """In a process of its own: one check is skipped unless this is set before scipy is imported."""
+    here = Path(__file__).parent
+    paths = os.pathsep.join([str(here), str(here.parents[1] / "src")])
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", CHECKS],
+        env={**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    number, status = done.stdout.strip().split(" ", 1)
+    assert int(number) > 40
+    assert status == "{'passed'}"
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    X_train, X_rest, y_train, y_rest = train_test_split(X, y, test_size=0.6, random_state=0)
+    X_stream, X_test, _, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
+    return X_train, y_train, X_stream, X_test, y_test
+
+
+def test_digits_without_labels():
+    """The dearest stage's accuracy within a point, at less than 60 % of its cost."""
+    X_train, y_train, X_stream, X_test, y_test = digits()
+    cascade = CascadeClassifier(
+        [
+            ("bayes", GaussianNB(), 1),
+            ("neighbours", KNeighborsClassifier(1), 10),
+            ("support vectors", SVC(C=10), 40),
+        ],
+        mistake_cost=500,
+        random_state=0,
+    ).fit(X_train, y_train)
+    assert cascade.stage_name_ == "support vectors"
+    dearest = cascade.estimators_[-1].score(X_test, y_test)
+    cascade.partial_fit(X_stream)
+    assert cascade.score(X_test, y_test) >= dearest - 0.01
+    assert cascade.cost_ < 0.6 * 40
+    # what was spent on learning is in: stream and test together, against the dearest for all
+    total = cascade.learning_cost_ + cascade.cost_ * len(X_test)
+    assert total < 0.6 * 40 * (len(X_stream) + len(X_test))
+    assert cascade.evidence_.seen[0, 1] > 0
+
+
+def test_partial_fit_goes_on_and_pickles():
+    X_train, y_train, X_stream, X_test, _ = digits()
+    whole = small().fit(X_train, y_train)
+    whole.partial_fit(X_stream[:200]).partial_fit(X_stream[200:])
+    parts = small().fit(X_train, y_train).partial_fit(X_stream[:200])
+    parts = pickle.loads(pickle.dumps(parts)).partial_fit(X_stream[200:])
+    assert parts.evidence_ == whole.evidence_
+    assert parts.learning_cost_ == whole.learning_cost_
+    assert (parts.predict(X_test) == whole.predict(X_test)).all()
+    assert whole.predict_proba(X_test).shape == (len(X_test), 10)
+
+
+def test_pipeline_and_grid():
+    X_train, y_train, X_stream, X_test, y_test = digits()
+    pipeline = make_pipeline(StandardScaler(), small())
+    assert pipeline.fit(X_train, y_train).score(X_test, y_test) > 0.9
+    grid = GridSearchCV(
+        small(), {"tree__max_depth": [1, 5], "mistake_cost": [5, 50]}, cv=2, error_score="raise"
+    )
+    grid.fit(X_train[:200], y_train[:200])
+    assert set(grid.best_params_) == {"tree__max_depth", "mistake_cost"}
+    assert grid.best_estimator_.partial_fit(X_stream).stage_ in (0, 1)
+
+
+def test_parameters_reach_the_stages():
+    cascade = small()
+    cascade.set_params(tree__max_depth=7, logistic=GaussianNB(), mistake_cost=3)
+    assert cascade.get_params()["tree__max_depth"] == 7
+    assert isinstance(cascade.stages[1][1], GaussianNB)
+    assert cascade.stages[1][2] == 4
+    assert clone(cascade).mistake_cost == 3
+
+
+def test_frames_and_columns_of_a_stage():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=["cheap", "dear", "rest"])
+    y = np.where(frame["cheap"] + 0.1 * frame["dear"] > 0, "yes", "no")
+    stages = [
+        ("first", LogisticRegression(), 1, ["cheap"]),
+        ("second", LogisticRegression(), 5, ["cheap", "dear"]),
+    ]
+    cascade = CascadeClassifier(stages, mistake_cost=30, random_state=1).fit(frame, y)
+    assert cascade.estimators_[0].feature_names_in_.tolist() == ["cheap"]
+    cascade.partial_fit(frame)
+    assert set(cascade.predict(frame)) == {"yes", "no"}
+    numbers = CascadeClassifier(
+        [("first", LogisticRegression(), 1, [0]), ("second", LogisticRegression(), 5, [0, 1])],
+        mistake_cost=30,
+        random_state=1,
+    ).fit(frame.to_numpy(), y)
+    numbers.partial_fit(frame.to_numpy())
+    assert numbers.evidence_ == cascade.evidence_
+    with pytest.raises(ValueError, match="feature names"):
+        cascade.predict(frame.rename(columns={"cheap": "other"}))
+    for columns, message in ((["none"], "one of"), ([7], "0 to 2"), ([], "columns is empty")):
+        broken = CascadeClassifier([stages[0], ("second", LogisticRegression(), 5, columns)])
+        with pytest.raises(StopwiseError, match=message):
+            broken.fit(frame, y)
+
+
+def test_fitted_stages_are_taken_as_they_are():
+    X_train, y_train, X_stream, X_test, _ = digits()
+    tree = DecisionTreeClassifier(random_state=0).fit(X_train, y_train)
+    bayes = GaussianNB().fit(X_train, y_train)
+    cascade = CascadeClassifier([("bayes", bayes, 1), ("tree", tree, 2)], prefit=True)
+    cascade.fit(X_train, y_train).partial_fit(X_stream)
+    assert cascade.estimators_ == [bayes, tree]
+    # stages that know fewer classes
+    few = GaussianNB().fit(X_train[y_train < 3], y_train[y_train < 3])
+    cascade = CascadeClassifier([("bayes", bayes, 1), ("few", few, 2)], 9, prefit=True)
+    cascade.fit(X_train, y_train)
+    assert (cascade.predict_proba(X_test)[:, 3:] == 0).all()
+    svc = CascadeClassifier([("bayes", bayes, 1), ("svc", SVC(), 2)])
+    assert not hasattr(svc, "predict_proba")
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        None,
+        [("one", GaussianNB(), 1)],
+        [("one", GaussianNB()), ("two", GaussianNB())],
+        [("a__b", GaussianNB(), 1), ("two", GaussianNB(), 1)],
+        [("policy", GaussianNB(), 1), ("two", GaussianNB(), 1)],
+        [("one", 3, 1), ("two", GaussianNB(), 1)],
+    ],
+)
+def test_wrong_stages_are_named(stages):
+    with pytest.raises(StopwiseError, match="stage"):
+        CascadeClassifier(stages).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        small().partial_fit([[0.0, 1.0]])
