@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -100,9 +101,9 @@ class _Voi(Policy):
         worth = self._worth(evidence, self.rounds_to_repay(round), costs)
         return certain_depth(costs.count, elimination_walk(costs.count, worth))
 
+    @abstractmethod
     def rounds_to_repay(self, round: int) -> int:
         """How many rounds a look in this round may pay for: m."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
