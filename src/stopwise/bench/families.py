@@ -13,30 +13,12 @@ import numpy as np
 
 from stopwise.checks import fail, whole_number
 from stopwise.costs import Costs, FloatArray
+from stopwise.paper.environments import make_environment
+from stopwise.paper.instances import load_datasets
 from stopwise.problem import Problem
 
 STAGES = (2, 3, 5, 8, 16)
 SMALLEST_MARGIN, LARGEST_MARGIN = 0.003, 0.15
-
-# Error rates as printed; disagreement rates p12, p13, p23 fitted to the published curves of USS-TS
-# (a fit to the figure, not a measurement); cumulative costs of the instances under weak dominance.
-_PAPER = {
-    "bsc": (
-        (0.3937, 0.2899, 0.1358),
-        (0.225, 0.38, 0.385),
-        ((0.05, 0.285, 0.45), (0.05, 0.1, 0.53), (0.05, 0.3, 0.45), (0.05, 0.25, 0.29)),
-    ),
-    "pima": (
-        (0.3098, 0.233, 0.2278),
-        (0.205, 0.205, 0.0155),
-        ((0.05, 0.28, 0.45), (0.2, 0.25, 0.269), (0.05, 0.309, 0.45), (0.2, 0.25, 0.255)),
-    ),
-    "heart": (
-        (0.2929, 0.2025, 0.1483),
-        (0.266, 0.26, 0.125),
-        ((0.02, 0.32, 0.45), (0.2, 0.25, 0.395), (0.02, 0.34, 0.45), (0.2, 0.25, 0.3)),
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -55,13 +37,17 @@ def paper_instances() -> list[Instance]:
     >>> [instance.problem.optimal_stage for instance in paper_instances()][:4]
     [0, 1, 0, 2]
     """
-    instances = []
-    for name, (errors, (p12, p13, p23), costs) in _PAPER.items():
-        rates = [[0.0, p12, p13], [p12, 0.0, p23], [p13, p23, 0.0]]
-        for number, cumulative in enumerate(costs, start=1):
-            problem = Problem.from_rates(errors, rates, Costs(cumulative))
-            instances.append(Instance(f"{name} {number}", "paper", problem, for_choosing=False))
-    return instances
+    return [
+        Instance(
+            f"{dataset.name} {instance.number}",
+            "paper",
+            make_environment(dataset.name, "calibrated", instance.costs).problem,
+            for_choosing=False,
+        )
+        for dataset in load_datasets().values()
+        for instance in dataset.instances
+        if instance.weak_dominance
+    ]
 
 
 def strong_dominance(rng: np.random.Generator, count: int, best: int) -> Problem | None:

@@ -62,8 +62,8 @@ class Plan:
             tiny = instance.family == "tiny margin"
             for horizon in TINY_MARGIN_HORIZONS if tiny else GROWTH_HORIZONS:
                 for policy in POLICIES:
-                    replications = min(self.growth_replications, 200 if tiny else 10**9)
-                    tasks.append(Task(instance, policy, horizon, replications, self.seed))
+                    size = self.growth_replications
+                    tasks.append(Task(instance, policy, horizon, size, self.seed))
         return tasks
 
 

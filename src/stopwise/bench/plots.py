@@ -79,7 +79,7 @@ def _growth(plt: Any, growth: Sequence[Result]) -> Any:
 
 
 def _distribution(plt: Any, families: Sequence[Result]) -> Any:
-    names = ("pima 3", "bsc 1", "heart 2", "pima 4")
+    names = ("pima 3", "bsc 1", "heart 1", "heart 2")
     figure, axes = plt.subplots(1, len(names), figsize=(3.4 * len(names), 4), layout="constrained")
     for axis, name in zip(axes, names, strict=True):
         for policy, (colour, marker) in _STYLES.items():
@@ -93,5 +93,6 @@ def _distribution(plt: Any, families: Sequence[Result]) -> Any:
         axis.set_xlim(left=0)
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("share of replications at or below (%)")
-    axes[0].legend(frameon=False, fontsize=8, loc="lower right")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return figure

@@ -80,8 +80,7 @@ def _page(plan: Plan, scores: dict[str, dict[str, Score]], growth: Sequence[Resu
         "",
         "## Regret against the horizon",
         "",
-        f"Mean / median / 99th percentile; {plan.growth_replications:,} replications"
-        " (200 for the tiny margin).",
+        f"Mean / median / 99th percentile; {plan.growth_replications:,} replications.",
         "",
     ]
     for name in dict.fromkeys(result.instance for result in growth):

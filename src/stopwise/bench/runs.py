@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from stopwise.bench.families import Instance
-from stopwise.policies.registry import make_policy, policy_to_json
+from stopwise.policies.registry import make_policy
 from stopwise.simulation.run import simulate
 
 QUANTILES = tuple(range(0, 101))
@@ -30,8 +30,9 @@ class Task:
     def key(self) -> str:
         """What the result depends on; a changed instance or size is another run."""
         problem = hashlib.sha256(self.instance.problem.to_json().encode()).hexdigest()[:16]
-        policy = policy_to_json(make_policy(self.policy))  # with its defaults, which may change
-        parts = (problem, policy, self.horizon, self.replications, self.seed)
+        policy = make_policy(self.policy)
+        settings = json.dumps(dict(policy.parameters()))  # with the defaults, which may change
+        parts = (problem, policy.name, settings, self.horizon, self.replications, self.seed)
         return " ".join(str(part) for part in parts)
 
 

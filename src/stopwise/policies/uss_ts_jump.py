@@ -59,7 +59,7 @@ class UssTsJump(Policy):
 
 @dataclass(frozen=True)
 class UssTsTempered(UssTsJump):
-    """USS-TS with the jump walk and doubled counts: the best randomised rule we measured.
+    """USS-TS with the jump walk and doubled counts: less regret on average, heavier tails.
 
     Args:
         temper: multiply the counts by this before sampling.
