@@ -136,7 +136,10 @@ def test_a_smaller_call_keeps_what_was_known_and_other_settings_clear_it(tmp_pat
 
 
 # The folder is made once for all examples; each example overwrites the one file.
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60,
+)
 @given(data=st.data())
 def test_a_damaged_file_is_run_again_and_never_breaks(tmp_path, data):
     run = list_runs(["1a"])[0]
