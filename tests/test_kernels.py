@@ -16,7 +16,7 @@ from stopwise import Costs, Evidence, Problem
 from stopwise.policies.hanawal2 import Hanawal2
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ucb import UssUcb
-from stopwise.simulation.kernels import clock, pairs, random, thompson
+from stopwise.simulation.kernels import clock, meeting, pairs, random, walking
 from stopwise.simulation.kernels.beta import tails, upper_tail_bound
 from stopwise.simulation.kernels.tables import make_tables
 
@@ -125,7 +125,7 @@ def test_depth_distribution_is_the_policy() -> None:
             state[i, j, pairs.B] += evidence.seen[i, j] - evidence.disagreed[i, j]
             pairs.anchor(state, i, j)
         found = np.zeros(count)
-        thompson.depth_distribution(state, state, 0, thompson.STEP_WALK, found)
+        walking.depth_distribution(state, state, 0, walking.STEP_WALK, found)
         wanted = policy.probabilities(evidence, 1, costs)
         compared = wanted > 1e-250
         np.testing.assert_allclose(found[compared], wanted[compared], rtol=1e-9)
@@ -240,7 +240,7 @@ def test_rows_met() -> None:
             [rows[(t + step) % len(rows)] for step in range(rounds)], minlength=len(tables.outputs)
         )
         for k in range(len(tables.outputs)):
-            assert thompson.rows_met(tables, k, t, rounds) == met[k]
+            assert meeting.rows_met(tables, k, t, rounds) == met[k]
 
 
 def _tolerance(draws: int, p: np.ndarray, comparisons: int) -> np.ndarray:

@@ -43,18 +43,18 @@ def shortcut(policy: Policy) -> Callable[[Any, Any, IntArray, Any, Any, IntArray
     if kind is FixedStage or kind is Oracle:
         return _always(policy)
     if kind is UssTs:
-        from stopwise.simulation.kernels import thompson
+        from stopwise.simulation.kernels import thompson, walking
 
         a, b = policy.prior_disagreed, policy.prior_agreed  # type: ignore[attr-defined]
         return lambda tables, x, grid, states, rng, result: thompson.run_many(
-            tables, x, a, b, thompson.STEP_WALK, 1, grid, states, rng, result
+            tables, x, a, b, walking.STEP_WALK, 1, grid, states, rng, result
         )
     if isinstance(policy, UssTsJump) and _is_jump(policy):
-        from stopwise.simulation.kernels import thompson
+        from stopwise.simulation.kernels import thompson, walking
 
         a, b, temper = policy.prior_disagreed, policy.prior_agreed, int(policy.temper)
         return lambda tables, x, grid, states, rng, result: thompson.run_many(
-            tables, x, a, b, thompson.JUMP_WALK, temper, grid, states, rng, result
+            tables, x, a, b, walking.JUMP_WALK, temper, grid, states, rng, result
         )
     if kind is UssVoi or kind is UssVoiAnytime or kind is Imed:
         return _eliminating(policy)

@@ -14,15 +14,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe
-from stopwise.simulation.kernels.random import State
-from stopwise.simulation.kernels.tables import Tables
-from stopwise.simulation.kernels.thompson import (
+from stopwise.simulation.kernels.meeting import (
     count_classes,
     count_rows,
     next_class,
     write_counts,
 )
+from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe
+from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.tables import Tables
 
 # Rounds between two attempts at a bulk, doubled (up to 2^_MOST_PATIENCE) while they fail.
 _PATIENCE = 16

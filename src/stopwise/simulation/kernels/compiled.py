@@ -8,9 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.simulation.kernels.meeting import next_class
 from stopwise.simulation.kernels.random import uniform
 from stopwise.simulation.kernels.tables import Tables
-from stopwise.simulation.kernels.thompson import next_class
 
 Rule = Callable[
     [NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int, NDArray[np.float64]], None

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.simulation.kernels.meeting import next_class, rows_met
 from stopwise.simulation.kernels.pairs import (
     ABOVE,
     BELOW,
@@ -29,7 +30,6 @@ from stopwise.simulation.kernels.pairs import (
 )
 from stopwise.simulation.kernels.random import State, split
 from stopwise.simulation.kernels.tables import Tables
-from stopwise.simulation.kernels.thompson import next_class, rows_met
 from stopwise.simulation.kernels.worth import (
     ANSWER,
     MOST_M,

@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.simulation.kernels.meeting import next_class
 from stopwise.simulation.kernels.random import State
 from stopwise.simulation.kernels.tables import Tables
-from stopwise.simulation.kernels.thompson import next_class
 
 
 @njit(cache=True, nogil=True)

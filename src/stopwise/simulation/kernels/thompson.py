@@ -23,6 +23,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.simulation.kernels.meeting import (
+    count_classes,
+    next_class,
+    rows_met,
+    write_counts,
+)
 from stopwise.simulation.kernels.pairs import (
     ABOVE,
     BELOW,
@@ -36,9 +42,12 @@ from stopwise.simulation.kernels.pairs import (
 )
 from stopwise.simulation.kernels.random import State, failures_before_success, split, uniform
 from stopwise.simulation.kernels.tables import Tables
-
-STEP_WALK = 0
-JUMP_WALK = 1
+from stopwise.simulation.kernels.walking import (
+    JUMP_WALK,
+    depth_distribution,
+    draw,
+    walk_on,
+)
 
 # A block beyond the first stage costs about as much as this many ordinary rounds.
 _BLOCK_COST = 48
@@ -51,40 +60,6 @@ _SLACK = 1e-11
 _SETTLED = 1e-3
 # Shallow depths less likely than this join the unsure rounds, so that bulks need not be split.
 _RARE = 1e-9
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def depth_distribution(
-    shallow: Pairs, pairs: Pairs, limit: int, walk: int, out: NDArray[np.float64]
-) -> None:
-    """The distribution over depths, with tails from `shallow` up to stage `limit`, else `pairs`.
-
-    Increasing in every tail, so lower bounds on the tails give lower bounds on the depths.
-    """
-    stages = len(pairs)
-    if walk == STEP_WALK:
-        arriving = 1.0
-        for i in range(stages):
-            stop, going_on, passed = 1.0, 0.0, 1.0
-            for j in range(i + 1, stages):
-                tails = shallow if j <= limit else pairs
-                above = tails[i, j, ABOVE]
-                stop *= tails[i, j, BELOW]
-                going_on += passed * above  # 1 - prod(1 - above), without cancellation
-                passed *= 1.0 - above
-            out[i] = arriving * stop
-            arriving *= going_on
-        return
-    for i in range(stages):
-        out[i] = 0.0
-    out[0] = 1.0  # out[i] is the chance of coming to i until it is turned into that of stopping
-    for i in range(stages):
-        passed = out[i]
-        for j in range(i + 1, stages):
-            tails = shallow if j <= limit else pairs
-            out[j] += passed * tails[i, j, ABOVE]
-            passed *= tails[i, j, BELOW]
-        out[i] = passed
 
 
 @njit(cache=True, nogil=True)
@@ -111,86 +86,6 @@ def _bound_shallow(pairs: Pairs, walk: int, limit: int, rounds: int, bounds: Pai
             bounds[i, j, ABOVE] = above * (1.0 - _SLACK)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def next_class(
-    rows: NDArray[np.int64], cumulative: NDArray[np.float64], t: int, state: State
-) -> int:
-    """The class of patterns that round t+1 meets.
-
-    Takes the arrays and not the tuple of tables: unpacking that costs more than a whole look.
-    """
-    if len(rows):
-        return rows[t % len(rows)]
-    u = uniform(state)
-    if len(cumulative) > 16:
-        return int(np.searchsorted(cumulative, u, side="right"))
-    k = 0
-    for c in cumulative:
-        k += u >= c  # no branch: it could not be predicted
-    return k
-
-
-@njit(cache=True, nogil=True)
-def write_counts(table: NDArray[np.int64], at: int, counts: NDArray[np.int64]) -> None:
-    """A row of the result. Assigning whole rows would compile shape errors for three seconds."""
-    for k in range(len(counts)):
-        table[at, k] = counts[k]
-
-
-@njit(cache=True, nogil=True)
-def _draw(weights: NDArray[np.float64], state: State) -> int:
-    """An index, in proportion to the weights."""
-    left = uniform(state) * weights.sum()
-    chosen = 0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            chosen = k
-            if left < weights[k]:
-                break
-            left -= weights[k]
-    return chosen
-
-
-@njit(cache=True, nogil=True)
-def rows_met(tables: Tables, k: int, t: int, rounds: int) -> int:
-    """How often the rows of rounds t+1 to t+rounds are of class k."""
-    size = len(tables.rows)
-    first, rest = t % size, rounds % size
-    met = rounds // size * tables.row_counts[size, k]
-    if first + rest <= size:
-        return met + tables.row_counts[first + rest, k] - tables.row_counts[first, k]
-    met += tables.row_counts[size, k] - tables.row_counts[first, k]
-    return met + tables.row_counts[first + rest - size, k]
-
-
-@njit(cache=True, nogil=True)
-def count_classes(
-    tables: Tables,
-    pairs: Pairs,
-    rng: np.random.Generator,
-    depth: int,
-    rounds: int,
-    temper: int = 1,
-) -> None:
-    """Count the outputs of so many independent rounds that all stopped at `depth`."""
-    start, end = tables.prefix_start[depth], tables.prefix_start[depth + 1]
-    dealt = np.empty(end - start, dtype=np.int64)
-    split(rng, rounds, tables.prefix_p[start:end], dealt)
-    for k in range(end - start):
-        if dealt[k]:
-            stands_for = tables.prefix_class[start + k]
-            observe_many(pairs, tables.outputs, stands_for, depth, dealt[k] * temper)
-
-
-@njit(cache=True, nogil=True)
-def count_rows(tables: Tables, pairs: Pairs, depth: int, t: int, rounds: int) -> None:
-    """Count the outputs of so many round-robin rounds after t that all stopped at `depth`."""
-    for k in range(len(tables.outputs)):
-        met = rows_met(tables, k, t, rounds)
-        if met:
-            observe_many(pairs, tables.outputs, k, depth, met)
-
-
 @njit(cache=True, nogil=True)
 def _deal_rows(
     tables: Tables,
@@ -215,40 +110,6 @@ def _deal_rows(
                 counts[depth] += share[depth]
                 if depth and share[depth]:
                     observe_many(pairs, tables.outputs, k, depth, share[depth] * temper)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _walk_on(pairs: Pairs, walk: int, going_on: float, state: State) -> int:
-    """Where the walk ends, given that it goes on from the first stage."""
-    last = len(pairs) - 1
-    if walk == STEP_WALK:
-        i = 1
-        while i < last:
-            stop = 1.0
-            for j in range(i + 1, last + 1):
-                stop *= pairs[i, j, BELOW]
-            if uniform(state) < stop:
-                break
-            i += 1
-        return i
-    i, left = 0, uniform(state) * going_on
-    while True:
-        # The nearest stage that fails: chances are dealt out along one uniform number.
-        passed, to = 1.0, 0
-        for j in range(i + 1, last + 1):
-            here = passed * pairs[i, j, ABOVE]
-            if left < here:
-                to = j
-                break
-            left -= here
-            passed *= pairs[i, j, BELOW]
-        if to == 0 and i == 0:
-            to = last  # rounding at the very end of the first deal
-        if to == 0:
-            return i
-        if to == last:
-            return last
-        i, left = to, uniform(state)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -283,7 +144,7 @@ def _run_looks(
             at += 1
         if t >= horizon:
             break
-        depth = _walk_on(pairs, walk, going_on, state)
+        depth = walk_on(pairs, walk, going_on, state)
         k = next_class(rows, cumulative, t, state)
         for _ in range(temper):
             observe(pairs, outputs, k, depth, 0)
@@ -414,7 +275,7 @@ def _run_block(
             depth_distribution(pairs, pairs, 0, walk, depths)
             for k in range(stages):
                 depths[k] = max(depths[k] - low[k], 0.0)
-            depth = _draw(depths, state)
+            depth = draw(depths, state)
         k = next_class(rows, cumulative, t, state)
         for _ in range(temper):
             observe(pairs, outputs, k, depth, limit)
