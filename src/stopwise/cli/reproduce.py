@@ -102,7 +102,10 @@ def _print(done: Reproduction) -> None:
     console.print(f"Mean regret at the last round, ours and published ({len(curves)} curves)")
     console.print(table)
     console.print("* BSC: the generator as printed. Calibrated is a fit to the figure.")
-    typer.echo(f"\nThe report is {done.report}")
+    seconds = done.simulating_seconds + done.writing_seconds
+    share = done.writing_seconds / seconds
+    typer.echo(f"\n{seconds:.1f} s, of which {share:.0%} for tables, figures and the report")
+    typer.echo(f"The report is {done.report}")
 
 
 def _print_json(done: Reproduction) -> None:

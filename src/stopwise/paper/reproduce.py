@@ -6,8 +6,9 @@ at any time and come out the same.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stopwise.checks import StopwiseError
@@ -27,11 +28,13 @@ from stopwise.paper.tables import instance_rows, instances_csv, regret_csv, regr
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Where the report is, and the last point of every curve beside the published one."""
+    """Where the report is, the last point of every curve beside the published one, and the time."""
 
     report: Path
     compared: Sequence[Compared]
     figures: tuple[str, ...]
+    simulating_seconds: float = 0.0
+    writing_seconds: float = 0.0
 
 
 def reproduce(
@@ -50,8 +53,15 @@ def reproduce(
     choose_figures(only)
     require_matplotlib()
     _make_folder(folder)
+    started = time.perf_counter()
     run_all(list_runs(only), folder, settings, jobs=jobs, progress=progress, finished=finished)
-    return write_outputs(folder, settings)
+    simulated = time.perf_counter()
+    done = write_outputs(folder, settings)
+    return replace(
+        done,
+        simulating_seconds=simulated - started,
+        writing_seconds=time.perf_counter() - simulated,
+    )
 
 
 def write_outputs(folder: Path, settings: Settings) -> Reproduction:
