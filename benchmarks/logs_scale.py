@@ -1,6 +1,6 @@
 """Counting a large log against the bare query: time and peak memory, each in a fresh process.
 
-    python benchmarks/logs_scale.py --rows 50000000 --folder /tmp/scale
+    python benchmarks/logs_scale.py --rows 50000000 --folder FOLDER
 
 Writes a Parquet file of four stages with text labels (a fifth of the rows at a time, so that this
 script itself stays small), then runs, in turn and several times over:

@@ -29,62 +29,70 @@ if TYPE_CHECKING:
     from stopwise.simulation.kernels.tables import Tables
 
 # (tables, thresholds, grid, uniform states, generator, result); fills the result.
-Kernel = Callable[..., None]
+Kernel = Callable[[Any, Any, IntArray, Any, Any, IntArray], None]
 
 
 @lru_cache(maxsize=64)
-def shortcut(policy: Policy) -> Callable[[Any, Any, IntArray, Any, Any, IntArray], None] | None:
-    """The compiled loop of a policy, or None where there is none.
+def shortcut(policy: Policy) -> Kernel:
+    """The compiled loop of a policy that has one (see `has_shortcut`).
 
-    The type must match exactly: a subclass may have changed the rule. Remembered, so that a user's
-    `compiled_rule` is compiled once and not for every chunk.
+    Remembered, so that a user's `compiled_rule` is compiled once and not for every chunk.
     """
-    kind = type(policy)
-    if kind is FixedStage or kind is Oracle:
-        return _always(policy)
-    if kind is UssTs:
-        from stopwise.simulation.kernels import thompson, walking
+    if _is_built_in(policy):
+        return _BUILT_IN[type(policy)](policy)
+    from stopwise.simulation.kernels import compiled
 
-        a, b = policy.prior_disagreed, policy.prior_agreed  # type: ignore[attr-defined]
-        return lambda tables, x, grid, states, rng, result: thompson.run_many(
-            tables, x, a, b, walking.STEP_WALK, 1, grid, states, rng, result
-        )
-    if isinstance(policy, UssTsJump) and _is_jump(policy):
-        from stopwise.simulation.kernels import thompson, walking
-
-        a, b, temper = policy.prior_disagreed, policy.prior_agreed, int(policy.temper)
-        return lambda tables, x, grid, states, rng, result: thompson.run_many(
-            tables, x, a, b, walking.JUMP_WALK, temper, grid, states, rng, result
-        )
-    if kind is UssVoi or kind is UssVoiAnytime or kind is Imed:
-        return _eliminating(policy)
-    if kind is UssTsLiteral:
-        from stopwise.simulation.kernels import literal
-
-        a, b = policy.prior_disagreed, policy.prior_agreed  # type: ignore[attr-defined]
-        return lambda tables, x, grid, states, rng, result: literal.run_many(
-            tables, x, a, b, grid, states, rng, result
-        )
-    if kind is UssUcb or kind is Hanawal2:
-        from stopwise.simulation.kernels import clock
-
-        alpha, ucb = policy.alpha, kind is UssUcb  # type: ignore[attr-defined]
-        return lambda tables, x, grid, states, rng, result: clock.run_many(
-            tables, x, alpha, ucb, ucb, not ucb, grid, states, rng, result
-        )
     rule = policy.compiled_rule()
-    if rule is not None:
-        from stopwise.simulation.kernels import compiled
-
-        return lambda tables, x, grid, states, rng, result: compiled.run_many(
-            tables, x, rule, grid, states, result
-        )
-    return None
+    assert rule is not None, "has_shortcut said so"
+    return lambda tables, x, grid, states, rng, result: compiled.run_many(
+        tables, x, rule, grid, states, result
+    )
 
 
-def _is_jump(policy: Policy) -> bool:
-    """Recurrences step by whole observations, so a fraction of one has no shortcut."""
-    return type(policy) in (UssTsJump, UssTsTempered) and float(policy.temper).is_integer()  # type: ignore[attr-defined]
+def has_shortcut(policy: Policy) -> bool:
+    """Whether the fast engine knows the policy; loads no compiler to find out.
+
+    >>> has_shortcut(UssTs())
+    True
+    """
+    return _is_built_in(policy) or policy.compiled_rule() is not None
+
+
+def _is_built_in(policy: Policy) -> bool:
+    """The type must match exactly, since a subclass may have changed the rule.
+
+    The recurrences step by whole observations, so counts times a fraction have no shortcut.
+    """
+    return type(policy) in _BUILT_IN and float(getattr(policy, "temper", 1)).is_integer()
+
+
+def _thompson(policy: Any) -> Kernel:
+    from stopwise.simulation.kernels import thompson, walking
+
+    jumps = isinstance(policy, UssTsJump)
+    walk = walking.JUMP_WALK if jumps else walking.STEP_WALK
+    a, b, temper = policy.prior_disagreed, policy.prior_agreed, int(policy.temper) if jumps else 1
+    return lambda tables, x, grid, states, rng, result: thompson.run_many(
+        tables, x, a, b, walk, temper, grid, states, rng, result
+    )
+
+
+def _literal(policy: Any) -> Kernel:
+    from stopwise.simulation.kernels import literal
+
+    a, b = policy.prior_disagreed, policy.prior_agreed
+    return lambda tables, x, grid, states, rng, result: literal.run_many(
+        tables, x, a, b, grid, states, rng, result
+    )
+
+
+def _clock(policy: Any) -> Kernel:
+    from stopwise.simulation.kernels import clock
+
+    alpha, ucb = policy.alpha, isinstance(policy, UssUcb)
+    return lambda tables, x, grid, states, rng, result: clock.run_many(
+        tables, x, alpha, ucb, ucb, not ucb, grid, states, rng, result
+    )
 
 
 def _eliminating(policy: Policy) -> Kernel:
@@ -107,9 +115,9 @@ def _eliminating(policy: Policy) -> Kernel:
     )
 
 
-def _always(policy: Policy) -> Kernel:
+def _always(policy: Any) -> Kernel:
     """A rule that has decided needs no rounds, only the grid."""
-    stage = policy.stage  # type: ignore[attr-defined]
+    stage = policy.stage
 
     def fill(tables: Any, x: Any, grid: IntArray, states: Any, rng: Any, result: IntArray) -> None:
         result[:, :, stage] = grid
@@ -117,24 +125,27 @@ def _always(policy: Policy) -> Kernel:
     return fill
 
 
-def has_shortcut(policy: Policy) -> bool:
-    """Whether the fast engine knows the policy; loads no compiler to find out.
-
-    >>> has_shortcut(UssTs())
-    True
-    """
-    known = (
-        FixedStage, Oracle, UssTs, UssTsLiteral, UssUcb, Hanawal2, UssVoi, UssVoiAnytime, Imed,
-    )  # fmt: skip
-    return type(policy) in known or _is_jump(policy) or policy.compiled_rule() is not None
+_BUILT_IN: dict[type[Policy], Callable[[Any], Kernel]] = {
+    FixedStage: _always,
+    Oracle: _always,
+    UssTs: _thompson,
+    UssTsJump: _thompson,
+    UssTsTempered: _thompson,
+    UssTsLiteral: _literal,
+    UssUcb: _clock,
+    Hanawal2: _clock,
+    UssVoi: _eliminating,
+    UssVoiAnytime: _eliminating,
+    Imed: _eliminating,
+}
 
 
 @dataclass(frozen=True)
 class FastEngine:
     """Runs replications in chunks; the seed of a chunk depends on nothing but its place.
 
-    Uniforms of replication k come from words 4k to 4k+3 of the seed sequence; bulk draws from one
-    generator for every chunk, whose size is fixed, so that results do not depend on the workers.
+    Each replication of a chunk has its own stream of uniforms; bulk draws come from one generator
+    for the chunk. The size of chunks is fixed, so results do not depend on the workers.
     """
 
     problem: Problem
@@ -156,9 +167,7 @@ class FastEngine:
         seeds = np.random.SeedSequence(seed, spawn_key=(indices.start,))
         bulk_seed, uniform_seed = seeds.spawn(2)
         states = uniform_seed.generate_state(4 * len(indices), np.uint64).reshape(-1, 4)
-        kernel = shortcut(self.policy)
-        assert kernel is not None
-        kernel(
+        shortcut(self.policy)(
             self._tables,
             np.array(self.problem.costs.thresholds),
             grid,
