@@ -12,6 +12,17 @@ from stopwise.simulation.kernels.tables import Tables
 
 
 @njit(cache=True, nogil=True, inline="always")
+def class_of(cumulative: NDArray[np.float64], u: float) -> int:
+    """The class that a uniform number falls into."""
+    if len(cumulative) > 16:
+        return int(np.searchsorted(cumulative, u, side="right"))
+    k = 0
+    for c in range(len(cumulative)):
+        k += u >= cumulative[c]  # no branch: it could not be predicted
+    return k
+
+
+@njit(cache=True, nogil=True, inline="always")
 def next_class(
     rows: NDArray[np.int64], cumulative: NDArray[np.float64], t: int, state: State
 ) -> int:
@@ -21,13 +32,7 @@ def next_class(
     """
     if len(rows):
         return rows[t % len(rows)]
-    u = uniform(state)
-    if len(cumulative) > 16:
-        return int(np.searchsorted(cumulative, u, side="right"))
-    k = 0
-    for c in cumulative:
-        k += u >= c  # no branch: it could not be predicted
-    return k
+    return class_of(cumulative, uniform(state))
 
 
 @njit(cache=True, nogil=True)

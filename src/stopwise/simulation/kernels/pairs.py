@@ -68,39 +68,57 @@ def refresh(pairs: Pairs) -> None:
                 anchor(pairs, i, j)
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def stepped(
+    a: float, b: float, x: float, weight: float, below: float, above: float, agree: float
+) -> tuple[float, float, float, float, float]:
+    """A pair after one observation: a, b, weight and both tails. `agree` is 1.0 or 0.0.
+
+    Written without branches on `agree`: they could not be predicted.
+    """
+    differ = 1.0 - agree
+    step = weight / (differ * a + agree * b)
+    weight = step * ((a + b) * abs(agree - x))
+    step *= agree - differ
+    return a + differ, b + agree, weight, max(below + step, 0.0), max(above - step, 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def strayed(below: float, above: float, floor: float) -> bool:
+    """Whether the smaller tail has left its span."""
+    smaller = min(below, above)
+    return (smaller > _NEGLIGIBLE) & ((smaller < floor) | (smaller > floor * _SPAN))
+
+
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def observe(pairs: Pairs, outputs: NDArray[np.int32], k: int, depth: int, stale_up_to: int) -> None:
+def observe(
+    pairs: Pairs, outputs: NDArray[np.float64], k: int, depth: int, stale_up_to: int
+) -> None:
     """One round of class k that stopped at `depth`.
 
     Pairs beyond stage `stale_up_to` have their tails stepped; the others are only counted.
     """
     for j in range(1, depth + 1):
         for i in range(j):
-            differ = outputs[k, i] != outputs[k, j]
+            agree = 1.0 if outputs[k, i] == outputs[k, j] else 0.0
             if j <= stale_up_to:
-                pairs[i, j, A if differ else B] += 1.0
+                pairs[i, j, A] += 1.0 - agree
+                pairs[i, j, B] += agree
                 pairs[i, j, STEPS] = 0.0
                 continue
-            # Written without branches on `differ`: they could not be predicted.
-            a, b, x = pairs[i, j, A], pairs[i, j, B], pairs[i, j, X]
-            step = pairs[i, j, WEIGHT] / (a if differ else b)
-            pairs[i, j, WEIGHT] = step * (a + b) * (x if differ else 1.0 - x)
-            pairs[i, j, A] = a + (1.0 if differ else 0.0)
-            pairs[i, j, B] = b + (0.0 if differ else 1.0)
-            step = -step if differ else step
-            below = pairs[i, j, BELOW] + step
-            above = pairs[i, j, ABOVE] - step
-            below = below if below > 0.0 else 0.0
-            above = above if above > 0.0 else 0.0
-            pairs[i, j, BELOW] = below
-            pairs[i, j, ABOVE] = above
+            a, b, weight, below, above = stepped(
+                pairs[i, j, A], pairs[i, j, B], pairs[i, j, X],
+                pairs[i, j, WEIGHT], pairs[i, j, BELOW], pairs[i, j, ABOVE], agree,
+            )  # fmt: skip
+            pairs[i, j, A], pairs[i, j, B], pairs[i, j, WEIGHT] = a, b, weight
+            pairs[i, j, BELOW], pairs[i, j, ABOVE] = below, above
             steps = pairs[i, j, STEPS] - 1.0
             pairs[i, j, STEPS] = steps
-            smaller = below if below < above else above
-            floor = pairs[i, j, FLOOR]
-            strayed = smaller < floor or smaller > floor * _SPAN
-            if steps == 0.0 or (strayed and smaller > _NEGLIGIBLE):
-                anchor(pairs, i, j)
+            if steps == 0.0 or strayed(below, above, pairs[i, j, FLOOR]):
+                below, above, weight = tails(a, b, pairs[i, j, X])
+                pairs[i, j, BELOW], pairs[i, j, ABOVE], pairs[i, j, WEIGHT] = below, above, weight
+                pairs[i, j, FLOOR] = max(min(below, above), _NEGLIGIBLE) / 64.0
+                pairs[i, j, STEPS] = _ANCHOR_AFTER
 
 
 @njit(cache=True, nogil=True)

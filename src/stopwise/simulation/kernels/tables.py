@@ -16,6 +16,8 @@ class Tables(NamedTuple):
 
     Attributes:
         outputs: one row a class; two stages agree where their numbers are equal.
+        marks: the same as floats; comparing these gives a mask, where whole numbers give a branch
+            that cannot be predicted.
         cumulative: cumulative probabilities of the classes, without the last (which is 1).
         rows: the class of every row of a round-robin stream; empty for independent draws.
         row_counts: how often each class occurs in the first so many rows.
@@ -26,6 +28,7 @@ class Tables(NamedTuple):
     """
 
     outputs: NDArray[np.int32]
+    marks: NDArray[np.float64]
     cumulative: NDArray[np.float64]
     rows: NDArray[np.int64]
     row_counts: NDArray[np.int64]
@@ -60,6 +63,7 @@ def make_tables(problem: Problem, stream: Stream) -> Tables:
         start.append(start[-1] + len(first))
     return Tables(
         outputs=np.ascontiguousarray(outputs, dtype=np.int32),
+        marks=np.ascontiguousarray(outputs, dtype=np.float64),
         cumulative=np.cumsum(p)[:-1] / p.sum(),
         rows=rows,
         row_counts=np.ascontiguousarray(row_counts),

@@ -23,6 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.simulation.kernels.looks import run_looks
 from stopwise.simulation.kernels.meeting import (
     count_classes,
     next_class,
@@ -40,13 +41,17 @@ from stopwise.simulation.kernels.pairs import (
     observe_many,
     refresh,
 )
-from stopwise.simulation.kernels.random import State, failures_before_success, split, uniform
+from stopwise.simulation.kernels.random import (
+    State,
+    failures_before_success,
+    split,
+    uniform,
+)
 from stopwise.simulation.kernels.tables import Tables
 from stopwise.simulation.kernels.walking import (
     JUMP_WALK,
     depth_distribution,
     draw,
-    walk_on,
 )
 
 # A block beyond the first stage costs about as much as this many ordinary rounds.
@@ -112,52 +117,6 @@ def _deal_rows(
                     observe_many(pairs, tables.outputs, k, depth, share[depth] * temper)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _run_looks(
-    tables: Tables,
-    pairs: Pairs,
-    walk: int,
-    most_looks: int,
-    grid: NDArray[np.int64],
-    t: int,
-    at: int,
-    counts: NDArray[np.int64],
-    table: NDArray[np.int64],
-    state: State,
-    temper: int,
-) -> tuple[int, int]:
-    """A block with depth limit 0: skip to the next look beyond the first stage, step, repeat."""
-    outputs, rows = tables.outputs, tables.rows
-    cumulative = tables.cumulative
-    stages, horizon = len(pairs), grid[-1]
-    for _look in range(most_looks):
-        going_on, passed = 0.0, 1.0
-        for j in range(1, stages):
-            going_on += passed * pairs[0, j, ABOVE]
-            passed *= pairs[0, j, BELOW]
-        skipped = failures_before_success(state, going_on, horizon - t)
-        counts[0] += skipped
-        t += skipped
-        while at < len(grid) and grid[at] <= t:
-            write_counts(table, at, counts)
-            table[at, 0] -= t - grid[at]
-            at += 1
-        if t >= horizon:
-            break
-        depth = walk_on(pairs, walk, going_on, state)
-        k = next_class(rows, cumulative, t, state)
-        for _ in range(temper):
-            observe(pairs, outputs, k, depth, 0)
-        counts[depth] += 1
-        t += 1
-        if grid[at] == t:
-            write_counts(table, at, counts)
-            at += 1
-            if t >= horizon:
-                break
-    return t, at
-
-
 @njit(cache=True, nogil=True)
 def _cut_short(share: NDArray[np.int64], rounds: int, budget: int, state: State) -> int:
     """Keep of so many dealt rounds only those up to the `budget`-th that goes beyond stage one.
@@ -204,8 +163,7 @@ def _run_block(
 
     Returns the round and the next row of the grid.
     """
-    outputs, rows = tables.outputs, tables.rows
-    cumulative = tables.cumulative
+    marks, rows, cumulative = tables.marks, tables.rows, tables.cumulative
     stages, by_rows, horizon = len(pairs), len(rows) > 0, grid[-1]
     share = np.zeros(limit + 1, dtype=np.int64)
     uncounted = np.zeros(limit + 1, dtype=np.int64)
@@ -278,7 +236,7 @@ def _run_block(
             depth = draw(depths, state)
         k = next_class(rows, cumulative, t, state)
         for _ in range(temper):
-            observe(pairs, outputs, k, depth, limit)
+            observe(pairs, marks, k, depth, limit)
         counts[depth] += 1
         budget -= 1
         t += 1
@@ -382,7 +340,7 @@ def run_one(
         else:
             looks = _PATIENCE << min(failed, _MOST_PATIENCE)
             failed += 1
-            t, at = _run_looks(
+            t, at = run_looks(
                 tables, pairs, walk, looks, grid, t, at, counts, table, state, temper
             )
 

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.pairs import ABOVE, BELOW, Pairs
-from stopwise.simulation.kernels.random import State, uniform
+from stopwise.simulation.kernels.random import State, Words, next_uniform, uniform
 
 STEP_WALK = 0
 JUMP_WALK = 1
@@ -62,20 +62,27 @@ def draw(weights: NDArray[np.float64], state: State) -> int:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def walk_on(pairs: Pairs, walk: int, going_on: float, state: State) -> int:
-    """Where the walk ends, given that it goes on from the first stage."""
+def walk_on(pairs: Pairs, walk: int, going_on: float, left: float, words: Words) -> tuple[Words, int]:
+    """Where the walk ends, given that it goes on from the first stage.
+
+    `left` is uniform on (0, going_on); for further draws there are the words.
+    """
     last = len(pairs) - 1
+    i = 1
     if walk == STEP_WALK:
-        i = 1
+        whole = going_on
         while i < last:
-            stop = 1.0
+            stop = whole
             for j in range(i + 1, last + 1):
                 stop *= pairs[i, j, BELOW]
-            if uniform(state) < stop:
+            if left < stop:
                 break
             i += 1
-        return i
-    i, left = 0, uniform(state) * going_on
+            if i < last:
+                words, left = next_uniform(words)
+                whole = 1.0
+        return words, i
+    i = 0
     while True:
         # The nearest stage that fails: chances are dealt out along one uniform number.
         passed, to = 1.0, 0
@@ -88,8 +95,7 @@ def walk_on(pairs: Pairs, walk: int, going_on: float, state: State) -> int:
             passed *= pairs[i, j, BELOW]
         if to == 0 and i == 0:
             to = last  # rounding at the very end of the first deal
-        if to == 0:
-            return i
-        if to == last:
-            return last
-        i, left = to, uniform(state)
+        if to == 0 or to == last:
+            return words, max(i, to)
+        i = to
+        words, left = next_uniform(words)
