@@ -11,21 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from stopwise.simulation.kernels.meeting import write_counts
-from stopwise.simulation.kernels.pairs import (
-    ABOVE,
-    BELOW,
-    FLOOR,
-    STEPS,
-    WEIGHT,
-    A,
-    B,
-    Pairs,
-    X,
-    anchor,
-    stepped,
-    strayed,
-)
+from stopwise.simulation.kernels.meeting import class_of, write_counts
+from stopwise.simulation.kernels.pairs import ABOVE, BELOW, Pairs, anchor_due, observe
 from stopwise.simulation.kernels.random import State, keep_words, next_uniform, skip, words_of
 from stopwise.simulation.kernels.tables import Tables
 from stopwise.simulation.kernels.walking import STEP_WALK
@@ -47,7 +34,7 @@ def run_looks(
 ) -> tuple[int, int]:
     """A block with depth limit 0: skip to the next look beyond the first stage, step, repeat."""
     marks, rows, cumulative = tables.marks, tables.rows, tables.cumulative
-    by_rows, few = len(rows) > 0, len(cumulative) <= 16
+    by_rows = len(rows) > 0
     last, horizon = len(pairs) - 1, grid[-1]
     words = words_of(state)
     deeper, until = t - counts[0], grid[at]
@@ -68,10 +55,9 @@ def run_looks(
                 break
             until = grid[at]
 
-        # Where the walk ends; `left` is uniform up to the chance of going on.
-        depth = 1
+        # Where the walk ends, given that it goes on; `left` is uniform on (0, going_on).
         if walk == STEP_WALK:
-            whole = going_on
+            depth, whole = 1, going_on
             while depth < last:
                 stop = whole
                 for j in range(depth + 1, last + 1):
@@ -98,32 +84,14 @@ def run_looks(
                     to = last  # rounding at the very end of the first deal
                 depth = max(depth, to)
                 words, left = next_uniform(words)
-
         if by_rows:
             k = rows[t % len(rows)]
         else:
             words, u = next_uniform(words)
-            k = 0
-            if few:
-                for c in range(len(cumulative)):
-                    k += u >= cumulative[c]
-            else:
-                k = int(np.searchsorted(cumulative, u, side="right"))
+            k = class_of(cumulative, u)
         for _ in range(temper):
-            for j in range(1, depth + 1):
-                mark = marks[k, j]
-                for i in range(j):
-                    a, b, weight, below, above = stepped(
-                        pairs[i, j, A], pairs[i, j, B], pairs[i, j, X],
-                        pairs[i, j, WEIGHT], pairs[i, j, BELOW], pairs[i, j, ABOVE],
-                        1.0 if marks[k, i] == mark else 0.0,
-                    )  # fmt: skip
-                    pairs[i, j, A], pairs[i, j, B], pairs[i, j, WEIGHT] = a, b, weight
-                    pairs[i, j, BELOW], pairs[i, j, ABOVE] = below, above
-                    steps = pairs[i, j, STEPS] - 1.0
-                    pairs[i, j, STEPS] = steps
-                    if steps == 0.0 or strayed(below, above, pairs[i, j, FLOOR]):
-                        anchor(pairs, i, j)
+            if observe(pairs, marks, k, depth, 0):
+                anchor_due(pairs, depth, 0)
         counts[depth] += 1
         deeper += 1
         t += 1

@@ -68,57 +68,46 @@ def refresh(pairs: Pairs) -> None:
                 anchor(pairs, i, j)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def stepped(
-    a: float, b: float, x: float, weight: float, below: float, above: float, agree: float
-) -> tuple[float, float, float, float, float]:
-    """A pair after one observation: a, b, weight and both tails. `agree` is 1.0 or 0.0.
-
-    Written without branches on `agree`: they could not be predicted.
-    """
-    differ = 1.0 - agree
-    step = weight / (differ * a + agree * b)
-    weight = step * ((a + b) * abs(agree - x))
-    step *= agree - differ
-    return a + differ, b + agree, weight, max(below + step, 0.0), max(above - step, 0.0)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def strayed(below: float, above: float, floor: float) -> bool:
-    """Whether the smaller tail has left its span."""
-    smaller = min(below, above)
-    return (smaller > _NEGLIGIBLE) & ((smaller < floor) | (smaller > floor * _SPAN))
-
-
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def observe(
-    pairs: Pairs, outputs: NDArray[np.float64], k: int, depth: int, stale_up_to: int
-) -> None:
-    """One round of class k that stopped at `depth`.
+def observe(pairs: Pairs, marks: NDArray[np.float64], k: int, depth: int, stale_up_to: int) -> bool:
+    """One round of class k that stopped at `depth`; whether a pair is now due to be anchored.
 
-    Pairs beyond stage `stale_up_to` have their tails stepped; the others are only counted.
+    Pairs beyond stage `stale_up_to` have their tails stepped; the others are only counted. Written
+    without branches on whether outputs agree, since they could not be predicted, and without calls:
+    around those numba would count references to the arrays, at the cost of a whole look.
     """
+    due = False
     for j in range(1, depth + 1):
         for i in range(j):
-            agree = 1.0 if outputs[k, i] == outputs[k, j] else 0.0
+            agree = 1.0 if marks[k, i] == marks[k, j] else 0.0
+            differ = 1.0 - agree
+            a, b, x = pairs[i, j, A], pairs[i, j, B], pairs[i, j, X]
+            pairs[i, j, A], pairs[i, j, B] = a + differ, b + agree
             if j <= stale_up_to:
-                pairs[i, j, A] += 1.0 - agree
-                pairs[i, j, B] += agree
                 pairs[i, j, STEPS] = 0.0
                 continue
-            a, b, weight, below, above = stepped(
-                pairs[i, j, A], pairs[i, j, B], pairs[i, j, X],
-                pairs[i, j, WEIGHT], pairs[i, j, BELOW], pairs[i, j, ABOVE], agree,
-            )  # fmt: skip
-            pairs[i, j, A], pairs[i, j, B], pairs[i, j, WEIGHT] = a, b, weight
+            step = pairs[i, j, WEIGHT] / (differ * a + agree * b)
+            pairs[i, j, WEIGHT] = step * ((a + b) * abs(agree - x))
+            step *= agree - differ
+            below = max(pairs[i, j, BELOW] + step, 0.0)
+            above = max(pairs[i, j, ABOVE] - step, 0.0)
             pairs[i, j, BELOW], pairs[i, j, ABOVE] = below, above
             steps = pairs[i, j, STEPS] - 1.0
             pairs[i, j, STEPS] = steps
-            if steps == 0.0 or strayed(below, above, pairs[i, j, FLOOR]):
-                below, above, weight = tails(a, b, pairs[i, j, X])
-                pairs[i, j, BELOW], pairs[i, j, ABOVE], pairs[i, j, WEIGHT] = below, above, weight
-                pairs[i, j, FLOOR] = max(min(below, above), _NEGLIGIBLE) / 64.0
-                pairs[i, j, STEPS] = _ANCHOR_AFTER
+            smaller, floor = max(min(below, above), _NEGLIGIBLE), pairs[i, j, FLOOR]
+            due |= (steps == 0.0) | (smaller < floor) | (smaller > floor * _SPAN)
+    return due
+
+
+@njit(cache=True, nogil=True)
+def anchor_due(pairs: Pairs, depth: int, stale_up_to: int) -> None:
+    """Evaluate the pairs that an observation at `depth` has made due."""
+    for j in range(stale_up_to + 1, depth + 1):
+        for i in range(j):
+            smaller = max(min(pairs[i, j, BELOW], pairs[i, j, ABOVE]), _NEGLIGIBLE)
+            floor = pairs[i, j, FLOOR]
+            if pairs[i, j, STEPS] == 0.0 or smaller < floor or smaller > floor * _SPAN:
+                anchor(pairs, i, j)
 
 
 @njit(cache=True, nogil=True)

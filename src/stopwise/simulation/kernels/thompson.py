@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.looks import run_looks
 from stopwise.simulation.kernels.meeting import (
+    class_of,
     count_classes,
-    next_class,
     rows_met,
     write_counts,
 )
@@ -34,6 +34,7 @@ from stopwise.simulation.kernels.pairs import (
     ABOVE,
     BELOW,
     Pairs,
+    anchor_due,
     cheap_bounds,
     dear_bounds,
     new_pairs,
@@ -43,15 +44,19 @@ from stopwise.simulation.kernels.pairs import (
 )
 from stopwise.simulation.kernels.random import (
     State,
-    failures_before_success,
+    keep_words,
+    next_uniform,
+    skip,
     split,
     uniform,
+    words_of,
 )
 from stopwise.simulation.kernels.tables import Tables
 from stopwise.simulation.kernels.walking import (
     JUMP_WALK,
     depth_distribution,
     draw,
+    fill_depths,
 )
 
 # A block beyond the first stage costs about as much as this many ordinary rounds.
@@ -168,8 +173,9 @@ def _run_block(
     share = np.zeros(limit + 1, dtype=np.int64)
     uncounted = np.zeros(limit + 1, dtype=np.int64)
     unsure = False
+    words = words_of(state)
     while t < horizon and budget > 0 and not unsure:
-        depth_distribution(bounds, pairs, limit, walk, low)
+        fill_depths(bounds, pairs, limit, walk, low)
         main = 0
         for k in range(1, limit + 1):
             if low[k] > low[main]:
@@ -187,7 +193,7 @@ def _run_block(
         if not by_rows and low[0] > 0.0:
             beyond = max((shallow - low[0]) / shallow, 1e-12)
             most = int(min(max(most, 0.5 * budget / beyond), horizon - t))
-        bulk = failures_before_success(state, leaving, most)
+        words, bulk, left = skip(words, leaving, most)
         event = bulk < most
         while bulk > 0 and budget > 0:
             part = bulk
@@ -199,7 +205,9 @@ def _run_block(
                 else:
                     split(rng, part, low[: limit + 1], share)
                     if part - share[0] > budget:
+                        keep_words(state, words)
                         part = _cut_short(share, part, budget, state)
+                        words = words_of(state)
                         event = False
                     for k in range(limit + 1):
                         counts[k] += share[k]
@@ -218,7 +226,6 @@ def _run_block(
                 at += 1
         if not event or bulk > 0:
             continue
-        left = uniform(state) * leaving
         depth = limit + 1
         while depth < stages and left >= low[depth]:
             left -= low[depth]
@@ -233,10 +240,16 @@ def _run_block(
             depth_distribution(pairs, pairs, 0, walk, depths)
             for k in range(stages):
                 depths[k] = max(depths[k] - low[k], 0.0)
-            depth = draw(depths, state)
-        k = next_class(rows, cumulative, t, state)
+            words, u = next_uniform(words)
+            depth = draw(depths, u)
+        if by_rows:
+            k = rows[t % len(rows)]
+        else:
+            words, u = next_uniform(words)
+            k = class_of(cumulative, u)
         for _ in range(temper):
-            observe(pairs, marks, k, depth, limit)
+            if observe(pairs, marks, k, depth, limit):
+                anchor_due(pairs, depth, limit)
         counts[depth] += 1
         budget -= 1
         t += 1
@@ -246,6 +259,7 @@ def _run_block(
     for k in range(1, limit + 1):
         if uncounted[k] and not by_rows:
             count_classes(tables, pairs, rng, k, uncounted[k], temper)
+    keep_words(state, words)
     return t, at
 
 
@@ -340,9 +354,7 @@ def run_one(
         else:
             looks = _PATIENCE << min(failed, _MOST_PATIENCE)
             failed += 1
-            t, at = run_looks(
-                tables, pairs, walk, looks, grid, t, at, counts, table, state, temper
-            )
+            t, at = run_looks(tables, pairs, walk, looks, grid, t, at, counts, table, state, temper)
 
 
 @njit(cache=True, nogil=True)
