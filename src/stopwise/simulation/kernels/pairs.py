@@ -69,7 +69,13 @@ def refresh(pairs: Pairs) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def observe(pairs: Pairs, marks: NDArray[np.float64], k: int, depth: int, stale_up_to: int) -> bool:
+def observe(
+    pairs: Pairs,
+    marks: NDArray[np.float64] | NDArray[np.int32],
+    k: int,
+    depth: int,
+    stale_up_to: int,
+) -> bool:
     """One round of class k that stopped at `depth`; whether a pair is now due to be anchored.
 
     Pairs beyond stage `stale_up_to` have their tails stepped; the others are only counted. Written
