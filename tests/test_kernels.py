@@ -253,12 +253,14 @@ def _tolerance(draws: int, p: np.ndarray, comparisons: int) -> np.ndarray:
 
 @njit(cache=True)
 def many_waits(state, p, most, out):  # type: ignore[no-untyped-def]
+    words = random.words_of(state)
     for k in range(len(out)):
-        out[k] = random.failures_before_success(state, p, most)
+        words, out[k], _ = random.skip(words, p, most)
+    random.keep_words(state, words)
 
 
 @pytest.mark.parametrize("p", [0.0, 1e-12, 0.003, 0.1499, 0.5, 0.6, 0.99, 1.0])
-def test_failures_before_success(p: float) -> None:
+def test_skip_is_geometric(p: float) -> None:
     state = np.random.SeedSequence(11).generate_state(4, np.uint64)
     out = np.empty(200_000, dtype=np.int64)
     many_waits(state, p, 40, out)

@@ -1,8 +1,9 @@
 """Looks one by one: the loop that most of the time of a Thompson replication goes into.
 
-It is written out in one piece. A helper that takes an array, inlined or not, has numba count the
-references to that array on every call, which costs as much as the look itself; helpers that take
-numbers cost nothing. And what cannot be predicted (which outputs agree) must not be a branch.
+It is mostly written out in one piece. A helper that takes an array, inlined or not, may have numba
+count the references to that array on every call, which costs as much as half a look; it does not
+for helpers that take numbers, nor where an inlined one makes no calls and has one way out. And what
+cannot be predicted (which outputs agree) must not be a branch.
 """
 
 from __future__ import annotations

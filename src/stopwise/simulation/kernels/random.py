@@ -147,14 +147,6 @@ def skip(words: Words, p: float, most: int) -> tuple[Words, int, float]:
 
 
 @njit(cache=True, nogil=True)
-def failures_before_success(state: State, p: float, most: int) -> int:
-    """The same from a state in memory, without the uniform number."""
-    words, passed, _ = skip(words_of(state), p, most)
-    keep_words(state, words)
-    return passed
-
-
-@njit(cache=True, nogil=True)
 def binomial(rng: np.random.Generator, n: int, p: float) -> int:
     """Binomial(n, p), with the certain cases settled without a draw."""
     if n <= 0 or p <= 0.0:
