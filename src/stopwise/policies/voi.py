@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,22 @@ from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
 from stopwise.policies.imed import bernoulli_kl
 from stopwise.policies.walks import elimination_walk
+
+# How far looks count beyond the rounds left: see `rounds_that_count`.
+LATE_CAUTION = 8.0
+
+
+def rounds_that_count(rounds: int, seen: int) -> float:
+    """By how many rounds a gain is multiplied: `max(m, 8 sqrt(m N))`; m are left, N were looks.
+
+    The optimal stopping rule of one pair, computed backwards from the horizon, is bold while nearly
+    all rounds lie ahead, and becomes more careful as they run out: it asks less and less of a look.
+    The second term, which takes over once m < 64 N, imitates that.
+
+    >>> rounds_that_count(6_400, 1), rounds_that_count(100, 100)
+    (6400.0, 800.0)
+    """
+    return max(float(rounds), LATE_CAUTION * math.sqrt(float(rounds) * seen))
 
 
 def value_of_looking(
@@ -54,7 +71,7 @@ def value_of_looking(
 class _Voi(Policy):
     """What the two forms share: all but the number of rounds that a look can pay for."""
 
-    kappa: float = 0.7
+    kappa: float = 1.5
     rho0: float = 0.05
 
     def __post_init__(self) -> None:
@@ -79,6 +96,8 @@ class _Voi(Policy):
         self, evidence: Evidence, rounds: int, costs: Costs
     ) -> Callable[[int, int, int], bool]:
         excess = self.excess(evidence)
+        # Every deeper stage is one more chance to be wrong about stopping at i.
+        price = self.kappa / np.sqrt(np.arange(costs.count - 1, 0, -1))
 
         def expected_margin(i: int, j: int) -> float:
             seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
@@ -93,7 +112,9 @@ class _Voi(Policy):
                 return True
             stake = 0.0 if i == last else max(0.0, expected_margin(last, j))
             gain, loss, looks = value_of_looking(seen, disagreed, threshold, excess, stake)
-            return gain >= loss or rounds * gain >= self.kappa * loss * looks
+            return gain >= loss or (
+                rounds_that_count(rounds, seen) * gain >= float(price[i]) * loss * looks
+            )
 
         return worth
 
@@ -112,13 +133,13 @@ class UssVoi(_Voi):
 
     For one pair of stages the question is a one-armed bandit: stopping teaches nothing, and a look
     deeper costs something now and may save something in each of the m rounds left. A deeper stage
-    is worth it while `m gain >= kappa loss looks` (see `value_of_looking`); the elimination walk
-    combines the pairs. A stage that an earlier one refuses, but where the walk now is does not, has
-    more at stake than the refusing pair shows: the walk would stay here. Deterministic. No bound on
-    its regret is proved.
+    is worth it while `M gain >= kappa / sqrt(deeper stages) loss looks` (see `value_of_looking`;
+    M is m with a correction, `rounds_that_count`); the elimination walk combines the pairs. A stage
+    that an earlier one refuses, but where the walk now is does not, has more at stake than the
+    refusing pair shows: the walk would stay here. Deterministic. No bound on its regret is proved.
 
     Args:
-        kappa: how much a look must promise for its price; larger stops sooner. 1 is bolder: as good
+        kappa: how much a look must promise for its price; larger stops sooner. 2 is bolder: as good
             on average, with worse tails.
         rho0: what an unneeded look costs beyond its margin, before outputs have shown it.
         horizon: rounds in all; a simulation fills it in. When it has passed, it is doubled.
@@ -169,8 +190,8 @@ class UssVoiAnytime(_Voi):
     proved.
 
     Args:
-        kappa: how much a look must promise for its price; larger stops sooner. 1 is bolder: as good
-            on average, with worse tails.
+        kappa: how much a look must promise for its price; larger stops sooner. 1.5 is bolder: as
+            good on average, with worse tails.
         rho0: what an unneeded look costs beyond its margin, before outputs have shown it.
         head_start: rounds to plan for at the start.
 
@@ -179,7 +200,7 @@ class UssVoiAnytime(_Voi):
     array([1., 0.])
     """
 
-    kappa: float = 0.5
+    kappa: float = 1.25
     head_start: int = 3000
     name: ClassVar[str] = "uss-voi-anytime"
 

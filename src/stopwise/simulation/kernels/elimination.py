@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.policies.voi import LATE_CAUTION
 from stopwise.simulation.kernels.meeting import next_class, rows_met
 from stopwise.simulation.kernels.pairs import (
     ABOVE,
@@ -47,6 +48,7 @@ from stopwise.simulation.kernels.worth import (
     looks_needed,
     no_answers,
     over_rounds,
+    price,
     stakes,
     worth,
 )
@@ -184,9 +186,15 @@ def first_change(pairs: Pairs, knob: float, m: float, rho: float, most: int) -> 
         gain, lost, under = stakes(
             a, b, c, pairs[0, j, BELOW], pairs[0, j, ABOVE], pairs[0, j, WEIGHT]
         )
-        needed = knob * (lost + rho * under) * looks_needed(a + b - 2.0, a - 1.0, c)
-        if needed * (1.0 - SLACK) < (m + wait) * gain:
-            wait = max(1, min(wait, int(needed * (1.0 - SLACK) / gain - m)))
+        if gain == 0.0:
+            continue
+        seen = a + b - 2.0
+        needed = price(knob, len(pairs), 0) * (lost + rho * under) * looks_needed(seen, a - 1.0, c)
+        # Solves rounds_that_count(m, seen) * gain = needed for m.
+        enough = needed * (1.0 - SLACK) / gain
+        enough = min(enough, (enough / LATE_CAUTION) ** 2 / seen)
+        if enough < m + wait:
+            wait = max(1, min(wait, int(enough - m)))
     return wait
 
 

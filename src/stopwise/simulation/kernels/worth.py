@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.policies.voi import LATE_CAUTION
 from stopwise.simulation.kernels.beta import tails, upper_tail_bound
 from stopwise.simulation.kernels.pairs import ABOVE, BELOW, STEPS, WEIGHT, A, B, Pairs, X, anchor
 
@@ -58,6 +59,18 @@ def looks_needed(seen: float, disagreed: float, c: float) -> float:
     if disagreed < c * seen:
         looks /= max(1.0, 2.0 * seen * divergence(disagreed / seen, c))
     return looks
+
+
+@njit(cache=True, nogil=True, inline="always")
+def rounds_that_count(m: float, seen: float) -> float:
+    """By how many rounds a gain is multiplied; rises with both."""
+    return max(m, LATE_CAUTION * math.sqrt(m * seen))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def price(knob: float, stages: int, i: int) -> float:
+    """What a look from stage i must promise for its cost: kappa over sqrt(deeper stages)."""
+    return knob / math.sqrt(stages - 1.0 - i)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -116,14 +129,17 @@ def over_rounds(
         below, above, weight = tails(a, b + rounds, c)
         gain, lost, _ = stakes(a, b + rounds, c, below, above, weight)
         loss = lost + most_rho * c * below
-        return YES if least_m * gain > knob * loss * (seen + rounds + 1.0) + SLACK else UNSURE
+        needed = price(knob, len(pairs), i) * loss * (seen + rounds + 1.0)
+        return YES if rounds_that_count(least_m, seen) * gain > needed + SLACK else UNSURE
     if highest >= c:
         return UNSURE
     below, above, weight = tails(a + rounds, b, c)
     gain, lost, _ = stakes(a + rounds, b, c, below, above, weight)
     gain = max(gain, above * most_stake)
     looks = min(seen + 1.0, 0.5 / divergence(lowest, c))
-    return NO if gain < lost and most_m * gain < knob * lost * looks * (1.0 - SLACK) else UNSURE
+    needed = price(knob, len(pairs), i) * lost * looks * (1.0 - SLACK)
+    refused = gain < lost and rounds_that_count(most_m, seen + rounds) * gain < needed
+    return NO if refused else UNSURE
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -169,7 +185,8 @@ def worth(
     gain, lost, under = stakes(a, b, c, pairs[i, j, BELOW], pairs[i, j, ABOVE], pairs[i, j, WEIGHT])
     loss = lost + rho * under
     gain = max(gain, pairs[i, j, ABOVE] * stake)
-    answer = gain >= loss or m * gain >= knob * loss * looks_needed(seen, disagreed, c)
+    needed = price(knob, len(pairs), i) * loss * looks_needed(seen, disagreed, c)
+    answer = gain >= loss or rounds_that_count(m, seen) * gain >= needed
     if seen >= known[i, j, TRY_AT]:
         _keep(pairs, known, i, j, rule, knob, m, rho, stake, answer)
     return answer
