@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -220,8 +221,18 @@ def _parse_settings(name: str, settings: str) -> dict[str, Any]:
         key = key.strip()
         if key in parsed:
             raise StopwiseError(f"policy {name}: setting {key!r} is given twice")
-        try:
-            parsed[key] = json.loads(value)
-        except (ValueError, RecursionError):  # no JSON, or none that Python reads: plain text
-            parsed[key] = value.strip()
+        parsed[key] = _parse_value(value.strip())
     return parsed
+
+
+def _parse_value(text: str) -> Any:
+    """JSON, or a number as people write it (.5, +2), or plain text.
+
+    >>> _parse_value("0.5"), _parse_value(".5"), _parse_value("[1, 2]"), _parse_value("last")
+    (0.5, 0.5, [1, 2], 'last')
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # no JSON, or none that Python reads
+        number = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", text)
+        return float(text) if number else text
