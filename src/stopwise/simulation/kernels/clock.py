@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.simulation.kernels.bounds import first_failing_round, passes, upper_bound
+from stopwise.simulation.kernels.hugging import BULKS, hug, looks_for
 from stopwise.simulation.kernels.meeting import (
     count_classes,
     count_rows,
@@ -33,18 +35,10 @@ _BULK_COST = 16
 _SLACK = 1e-12
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _bound(pairs: Pairs, i: int, j: int, scaled_log: float) -> float:
-    """`D/N + sqrt(alpha ln t / N)`; `scaled_log` is alpha ln t."""
-    disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
-    if seen == 0.0:
-        return np.inf
-    return disagreed / seen + math.sqrt(scaled_log / seen)
-
-
 @njit(cache=True, nogil=True)
-def _passes(x: float, bound: float, strict: bool) -> bool:
-    return x > bound if strict else x >= bound
+def _passes(pairs: Pairs, i: int, j: int, scaled_log: float, strict: bool) -> bool:
+    disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
+    return passes(pairs[i, j, X], upper_bound(disagreed, seen, scaled_log), strict)
 
 
 @njit(cache=True, nogil=True)
@@ -57,12 +51,12 @@ def decide(
     for i in range(first, last):
         chosen = True
         for j in range(i + 1, last + 1):
-            if not _passes(pairs[i, j, X], _bound(pairs, i, j, scaled_log), strict):
+            if not _passes(pairs, i, j, scaled_log, strict):
                 chosen = False
                 break
         if chosen and two_sided:
             for j in range(i):
-                if pairs[j, i, X] > _bound(pairs, j, i, scaled_log):
+                if _passes(pairs, j, i, scaled_log, True):
                     chosen = False
                     break
         if chosen:
@@ -70,33 +64,22 @@ def decide(
     return last
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _first_change(
     pairs: Pairs, stage: int, round: int, after: int, alpha: float, strict: bool
 ) -> int:
     """The first round from `round` on in which `stage` fails against a deeper one; at most `after`.
 
-    Its pairs are frozen until then, and the bound of a frozen pair reaches its threshold when
-    alpha ln t = N (x - p)^2. That gives the round but for rounding, which the comparison settles.
+    Its pairs are frozen until then.
     """
     change = after
     for j in range(stage + 1, len(pairs)):
-        x, seen = pairs[stage, j, X], pairs[stage, j, A] + pairs[stage, j, B]
-        if not _passes(x, _bound(pairs, stage, j, alpha * math.log(round)), strict):
-            return round
-        logarithm = seen * (x - pairs[stage, j, A] / seen) ** 2 / alpha
-        if logarithm > math.log(change) + 1e-6:
-            continue
-        guess = max(int(math.exp(logarithm)), round + 1)
-        while guess > round + 1 and not _passes(
-            x, _bound(pairs, stage, j, alpha * math.log(guess - 1)), strict
-        ):
-            guess -= 1
-        while guess < change and _passes(
-            x, _bound(pairs, stage, j, alpha * math.log(guess)), strict
-        ):
-            guess += 1
-        change = min(change, guess)
+        disagreed, seen = pairs[stage, j, A], pairs[stage, j, A] + pairs[stage, j, B]
+        change = first_failing_round(
+            pairs[stage, j, X], disagreed, seen, alpha, strict, round, change
+        )
+        if change == round:
+            break
     return change
 
 
@@ -134,6 +117,22 @@ def arrives_for(
 
 
 @njit(cache=True, nogil=True)
+def _rounds_that_fail(pairs: Pairs, depth: int, round: int, alpha: float, most: int) -> int:
+    """For how many rounds every stage before `depth` fails against another up to it, surely."""
+    root = math.sqrt(alpha * math.log(round))
+    for i in range(depth):
+        longest = 0.0
+        for j in range(i + 1, depth + 1):
+            x, seen = pairs[i, j, X], pairs[i, j, A] + pairs[i, j, B]
+            if x <= 0.0:
+                longest = np.inf
+            elif seen > 0.0:
+                longest = max(longest, looks_for(x, pairs[i, j, A], root) - seen - 1.0)
+        most = min(most, int(min(longest, float(most))))
+    return most
+
+
+@njit(cache=True, nogil=True)
 def run_one(
     tables: Tables,
     x: NDArray[np.float64],
@@ -164,6 +163,8 @@ def run_one(
     base = uncounted = t = at = horizon * 0
     sure_until = horizon
     tried, failed, wait = 16, 0, 0
+    bulks = np.empty((BULKS, 5))
+    hugs_failed, hug_wait = 0, 0
     while t < horizon:
         if t >= sure_until:
             if uncounted:
@@ -184,10 +185,13 @@ def run_one(
                 else:
                     cost = _BULK_COST + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
                     budget = min(tried, horizon - t)
-                    while budget > cost and not arrives_for(
-                        pairs, depth, t + 1, budget, alpha, two_sided
-                    ):
-                        budget //= 4
+                    if not arrives_for(pairs, depth, t + 1, budget, alpha, two_sided):
+                        likely = _rounds_that_fail(pairs, depth, t + 1, alpha, budget)
+                        budget = max(likely, budget // 4)
+                        while budget > cost and not arrives_for(
+                            pairs, depth, t + 1, budget, alpha, two_sided
+                        ):
+                            budget //= 4
                     if budget > cost:
                         base, sure_until = depth, t + budget
                         tried, failed = 2 * budget, 0
@@ -195,6 +199,26 @@ def run_one(
                     tried = max(16, 2 * cost)
                     wait = _PATIENCE << min(failed, _MOST_PATIENCE)
                     failed += 1
+            if hug_wait > 0:
+                hug_wait -= 1
+            elif t > 0 and not by_rows:
+                cut = min(grid[at], sure_until)
+                looks, now = hug(
+                    tables, pairs, base, depth, t, cut, alpha, two_sided, strict, bulks, state, rng
+                )  # fmt: skip
+                if looks > 0:
+                    stops = now - t - looks
+                    counts[base] += stops
+                    counts[depth] += looks
+                    if base > 0:
+                        uncounted += stops
+                    t, hugs_failed = now, 0
+                    if t == grid[at]:
+                        write_counts(table, at, counts)
+                        at += 1
+                    continue
+                hug_wait = _PATIENCE << min(hugs_failed, _MOST_PATIENCE)
+                hugs_failed += 1
             k = next_class(rows, cumulative, t, state)
             if t == 0 and first_counts_last_only:
                 for i in range(last):
