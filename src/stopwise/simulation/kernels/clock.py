@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.bounds import first_failing_round, passes, upper_bound
-from stopwise.simulation.kernels.hugging import BULKS, hug, looks_for
+from stopwise.simulation.kernels.hugging import BULKS, bulk_cost, hug, looks_for
 from stopwise.simulation.kernels.meeting import (
     count_classes,
     count_rows,
@@ -29,8 +29,6 @@ from stopwise.simulation.kernels.tables import Tables
 # Rounds between two attempts at a bulk, doubled (up to 2^_MOST_PATIENCE) while they fail.
 _PATIENCE = 16
 _MOST_PATIENCE = 4
-# A bulk costs about as much as this many ordinary rounds.
-_BULK_COST = 16
 # Comparisons that hold by less than this are left to the ordinary round.
 _SLACK = 1e-12
 
@@ -84,36 +82,36 @@ def _first_change(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def arrives_for(
+def sure_base(
     pairs: Pairs, depth: int, round: int, rounds: int, alpha: float, two_sided: bool
-) -> bool:
-    """Whether every stage before `depth` is passed over in all these rounds, whatever is output.
+) -> int:
+    """The stage up to `depth` that all these rounds come as far as, whatever is output.
 
-    A pair up to `depth` has n more observations, from none to all of them disagreements, while the
-    clock runs on; both ends of its bound are compared. For the two-sided rule `depth` itself must
-    also stay on the right side of all earlier stages.
+    A pair up to `depth` has up to n more observations, from none to all of them disagreements,
+    while the clock runs on; both ends of its bound are compared. For the two-sided rule the stage
+    itself must also stay on the right side of all earlier ones; 0 if it might not.
     """
     early, late = alpha * math.log(round), alpha * math.log(round + rounds)
     for i in range(depth + 1):
-        passed_over = False
+        passed_over, surely_low = False, True
         for j in range(i + 1, depth + 1):
             disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
             least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
             if seen > 0.0 and pairs[i, j, X] < least * (1.0 - _SLACK):
                 passed_over = True
-        if two_sided:
+                break
+        if two_sided and not passed_over:
             for j in range(i):
                 x, disagreed, seen = pairs[j, i, X], pairs[j, i, A], pairs[j, i, A] + pairs[j, i, B]
                 most = (disagreed + rounds) / (seen + rounds) + math.sqrt(late / seen)
                 least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
-                surely_low = seen > 0.0 and x < least * (1.0 - _SLACK)
-                if i == depth and depth < len(pairs) - 1 and not surely_low:
-                    return False
+                if not (seen > 0.0 and x < least * (1.0 - _SLACK)):
+                    surely_low = False
                 if seen > 0.0 and x > most * (1.0 + _SLACK):
                     passed_over = True
-        if i < depth and not passed_over:
-            return False
-    return True
+        if i == depth or not passed_over:
+            return i if surely_low or i == len(pairs) - 1 else 0
+    return 0
 
 
 @njit(cache=True, nogil=True)
@@ -130,6 +128,59 @@ def _rounds_that_fail(pairs: Pairs, depth: int, round: int, alpha: float, most: 
                 longest = max(longest, looks_for(x, pairs[i, j, A], root) - seen - 1.0)
         most = min(most, int(min(longest, float(most))))
     return most
+
+
+@njit(cache=True, nogil=True)
+def _rounds_to(
+    tables: Tables,
+    pairs: Pairs,
+    base: int,
+    round: int,
+    tried: int,
+    alpha: float,
+    two_sided: bool,
+) -> int:
+    """For how many rounds, up to `tried`, all come as far as `base`; 0 if not worth a bulk."""
+    if base == 0:
+        return 0 * tried
+    rounds = tried
+    if sure_base(pairs, base, round, rounds, alpha, two_sided) < base:
+        rounds = max(_rounds_that_fail(pairs, base, round, alpha, tried), tried // 4)
+        cost = bulk_cost(tables, base)
+        while rounds > cost and sure_base(pairs, base, round, rounds, alpha, two_sided) < base:
+            rounds //= 4
+    return rounds if rounds > bulk_cost(tables, base) else 0
+
+
+@njit(cache=True, nogil=True)
+def _rise(
+    tables: Tables,
+    pairs: Pairs,
+    depth: int,
+    t: int,
+    tried: int,
+    grid: NDArray[np.int64],
+    at: int,
+    alpha: float,
+    two_sided: bool,
+    may_hug: bool,
+) -> tuple[int, int]:
+    """A base to rise to, and for how many rounds all come as far; 0 rounds if there is none.
+
+    It is `depth`, unless that is sure for a short while only, which ends before the next round of
+    the grid: then the rule is about to stop earlier, and will hug that boundary.
+    """
+    budget = min(tried, grid[-1] - t)
+    rounds = _rounds_to(tables, pairs, depth, t + 1, budget, alpha, two_sided)
+    if rounds == budget or t + rounds >= grid[at]:
+        return depth, rounds
+    least = 4 * rounds + bulk_cost(tables, depth)
+    if may_hug or rounds == 0:
+        base = sure_base(pairs, depth, t + 1, least, alpha, two_sided)
+        longer = _rounds_to(tables, pairs, base, t + 1, grid[-1] - t, alpha, two_sided)
+        if longer > least:
+            return base, longer
+    return depth, rounds
 
 
 @njit(cache=True, nogil=True)
@@ -178,47 +229,36 @@ def run_one(
         if rounds == 0:
             depth = decide(pairs, base + 1, t + 1, alpha, two_sided, strict)
             rounds = 1
-            if base == 0 and t > 0:
-                # Try to rise to this depth: rounds that stop here are sure to come this far.
-                if wait > 0:
-                    wait -= 1
-                else:
-                    cost = _BULK_COST + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
-                    budget = min(tried, horizon - t)
-                    if not arrives_for(pairs, depth, t + 1, budget, alpha, two_sided):
-                        likely = _rounds_that_fail(pairs, depth, t + 1, alpha, budget)
-                        budget = max(likely, budget // 4)
-                        while budget > cost and not arrives_for(
-                            pairs, depth, t + 1, budget, alpha, two_sided
-                        ):
-                            budget //= 4
-                    if budget > cost:
-                        base, sure_until = depth, t + budget
-                        tried, failed = 2 * budget, 0
-                        continue
-                    tried = max(16, 2 * cost)
-                    wait = _PATIENCE << min(failed, _MOST_PATIENCE)
-                    failed += 1
             if hug_wait > 0:
                 hug_wait -= 1
             elif t > 0 and not by_rows:
-                cut = min(grid[at], sure_until)
-                looks, now = hug(
-                    tables, pairs, base, depth, t, cut, alpha, two_sided, strict, bulks, state, rng
+                before, looks_before = t, counts[depth]
+                t, at = hug(
+                    tables, pairs, base, depth, t, sure_until, alpha, two_sided, strict,
+                    bulks, grid, at, counts, table, state, rng,
                 )  # fmt: skip
-                if looks > 0:
-                    stops = now - t - looks
-                    counts[base] += stops
-                    counts[depth] += looks
+                if t > before:
                     if base > 0:
-                        uncounted += stops
-                    t, hugs_failed = now, 0
-                    if t == grid[at]:
-                        write_counts(table, at, counts)
-                        at += 1
+                        uncounted += t - before - (counts[depth] - looks_before)
+                    hugs_failed = 0
                     continue
                 hug_wait = _PATIENCE << min(hugs_failed, _MOST_PATIENCE)
                 hugs_failed += 1
+            if wait > 0:
+                wait -= 1
+            elif base == 0 and t > 0:
+                rise, rounds = _rise(
+                    tables, pairs, depth, t, tried, grid, at, alpha, two_sided, not by_rows
+                )
+                if rounds > 0:
+                    base, sure_until = rise, t + rounds
+                    tried, failed = 2 * rounds, 0
+                    hugs_failed, hug_wait = 0, 0
+                    continue
+                rounds = 1
+                tried = 2 * bulk_cost(tables, depth)
+                wait = _PATIENCE << min(failed, _MOST_PATIENCE)
+                failed += 1
             k = next_class(rows, cumulative, t, state)
             if t == 0 and first_counts_last_only:
                 for i in range(last):

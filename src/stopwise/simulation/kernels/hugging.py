@@ -30,6 +30,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.bounds import first_failing_round, passes, upper_bound
+from stopwise.simulation.kernels.meeting import write_counts
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe_many
 from stopwise.simulation.kernels.random import (
     State,
@@ -44,10 +45,14 @@ from stopwise.simulation.kernels.tables import Tables
 BULKS = 64
 # A bulk takes as long as so many runs.
 _RUNS_OF_A_BULK = 4.0
-# What a call costs besides, in ordinary rounds.
-_ROUNDS_OF_A_CALL = 16
 # Comparisons that hold by less than this are not relied upon.
 _SLACK = 1e-12
+
+
+@njit(cache=True, nogil=True)
+def bulk_cost(tables: Tables, depth: int) -> int:
+    """How many ordinary rounds take as long as counting the outputs of many at once."""
+    return 16 + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -148,15 +153,26 @@ def follow(
         if low == high:
             kept = 0
         needed = looks_for(x, disagreed, root) - seen
-        if needed * p > _RUNS_OF_A_BULK and reserve > 0 and kept < len(bulks):
-            size = min(int(looks_for(x, disagreed, root_safe) - seen) - 1, left)
-            size = min(size, cut - reserve // 2 - max(high, safe))
+        if needed * p > _RUNS_OF_A_BULK:
+            size = remembered = 0 * t
+            if low == high:
+                # Looks that are due already: each takes the next round.
+                size = int(looks_for(x, disagreed, math.sqrt(record)) - seen) - 1
+                size = min(size, left, cut - low)
+            if size * p <= _RUNS_OF_A_BULK and reserve > 0 and kept < len(bulks):
+                size = int(looks_for(x, disagreed, root_safe) - seen) - 1
+                size = min(size, left, cut - reserve // 2 - max(high, safe))
+                remembered = size
             if size * p > _RUNS_OF_A_BULK:
                 share = binomial(rng, size, p)
-                bulks[kept, 0], bulks[kept, 1], bulks[kept, 2] = seen, disagreed, size
-                bulks[kept, 3], bulks[kept, 4] = share, looks
-                kept += 1
-                low, high = low + size, max(high, safe) + size
+                if remembered > 0:
+                    bulks[kept, 0], bulks[kept, 1], bulks[kept, 2] = seen, disagreed, size
+                    bulks[kept, 3], bulks[kept, 4] = share, looks
+                    kept += 1
+                    low, high = low + size, max(high, safe) + size
+                else:
+                    low = high = low + size
+                    record = alpha * math.log(low)
                 looks, differed = looks + size, differed + share
                 seen, disagreed = seen + size, disagreed + share
                 continue
@@ -290,39 +306,60 @@ def hug(
     base: int,
     depth: int,
     t: int,
-    cut: int,
+    sure_until: int,
     alpha: float,
     two_sided: bool,
     strict: bool,
     bulks: NDArray[np.float64],
+    grid: NDArray[np.int64],
+    at: int,
+    counts: NDArray[np.int64],
+    table: NDArray[np.int64],
     state: State,
     rng: np.random.Generator,
 ) -> tuple[int, int]:
-    """Take all rounds up to the cut, or as many as can be, if that is sure to spare some looks.
+    """Take the rounds after t, for as long as one pair decides, if that is sure to spare looks.
 
-    All rounds come as far as `base`, and the one after t goes on to `depth`. Returns the looks that
-    were made, and counted, and the round that is over: 0 and t if it was not worth it.
+    All rounds until `sure_until` come as far as `base`, and the next one goes on to `depth`. Looks
+    are observed and all rounds counted. Returns the round that is over (t if it was not worth it)
+    and the place in the grid.
     """
-    cost = _ROUNDS_OF_A_CALL + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
-    most = cut - t
-    stage = -1
-    while most > cost and stage < 0:
-        stage = hugged_stage(pairs, base, depth, t, cut, most, alpha, two_sided)
-        if stage < 0:
-            most //= 4
-    if stage < 0:
-        return 0 * t, t
+    cost = bulk_cost(tables, depth)
+    until = min(sure_until, 2 * t)
+    most = until - t
+    stage = hugged_stage(pairs, base, depth, t, until, 0 * t, alpha, two_sided)
+    while stage >= 0 and hugged_stage(pairs, base, depth, t, until, most, alpha, two_sided) < 0:
+        most //= 4
+    if stage < 0 or most <= cost:
+        return t, at
     x, disagreed = pairs[base, stage, X], pairs[base, stage, A]
     seen = disagreed + pairs[base, stage, B]
-    root = math.sqrt(alpha * math.log(cut))
-    if not (
-        x > 0.0 and rises(x, seen + most, alpha, t) and looks_for(x, disagreed, root) - seen > cost
-    ):
-        return 0 * t, t
+    if not x > 0.0 or not rises(x, seen + most, alpha, t):
+        return t, at
+    if looks_for(x, disagreed, math.sqrt(alpha * math.log(until))) - seen <= cost:
+        return t, at
     p = share_of_disagreements(tables, depth, base, stage)
-    reserve = rounds_to_spare(seen, x, p, t, cut, most)
-    looks, differed, now = follow(
-        seen, disagreed, x, p, alpha, strict, t, cut, most, reserve, bulks, state, rng
-    )
-    deal(tables, pairs, rng, depth, base, stage, looks, differed)
-    return looks, now
+    all_looks = all_differed = 0 * t
+    while t < until and all_looks < most:
+        cut, left = min(grid[at], until), most - all_looks
+        reserve = rounds_to_spare(seen, x, p, t, cut, left)
+        looks, differed, now = follow(
+            seen, disagreed, x, p, alpha, strict, t, cut, left, reserve, bulks, state, rng
+        )
+        seen, disagreed = seen + looks, disagreed + differed
+        all_looks, all_differed = all_looks + looks, all_differed + differed
+        counts[depth] += looks
+        counts[base] += now - t - looks
+        t = now
+        # Rounds of the grid before the next look.
+        due = first_failing_round(x, disagreed, seen, alpha, strict, t + 1, until + 1)
+        while at < len(grid) and grid[at] < due:
+            counts[base] += grid[at] - t
+            t = grid[at]
+            write_counts(table, at, counts)
+            at += 1
+        if due > until:
+            counts[base] += until - t
+            t = until
+    deal(tables, pairs, rng, depth, base, stage, all_looks, all_differed)
+    return t, at
