@@ -83,20 +83,29 @@ def _first_change(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sure_base(
-    pairs: Pairs, depth: int, round: int, rounds: int, alpha: float, two_sided: bool
+    pairs: Pairs,
+    depth: int,
+    round: int,
+    rounds: int,
+    alpha: float,
+    two_sided: bool,
+    frozen: bool,
 ) -> int:
     """The stage up to `depth` that all these rounds come as far as, whatever is output.
 
     A pair up to `depth` has up to n more observations, from none to all of them disagreements,
     while the clock runs on; both ends of its bound are compared. For the two-sided rule the stage
-    itself must also stay on the right side of all earlier ones; 0 if it might not.
+    itself must also stay on the right side of all earlier ones; 0 if it might not. If `frozen`,
+    that only has to hold while no round goes beyond `depth`, so that pairs beyond it stay as they
+    are.
     """
     early, late = alpha * math.log(round), alpha * math.log(round + rounds)
     for i in range(depth + 1):
         passed_over, surely_low = False, True
-        for j in range(i + 1, depth + 1):
+        for j in range(i + 1, len(pairs) if frozen and i < depth else depth + 1):
             disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
-            least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
+            more = rounds if j <= depth else 0
+            least = disagreed / (seen + more) + math.sqrt(early / (seen + more))
             if seen > 0.0 and pairs[i, j, X] < least * (1.0 - _SLACK):
                 passed_over = True
                 break
@@ -139,17 +148,19 @@ def _rounds_to(
     tried: int,
     alpha: float,
     two_sided: bool,
+    frozen: bool,
 ) -> int:
     """For how many rounds, up to `tried`, all come as far as `base`; 0 if not worth a bulk."""
     if base == 0:
         return 0 * tried
-    rounds = tried
-    if sure_base(pairs, base, round, rounds, alpha, two_sided) < base:
+    rounds, cost = tried, bulk_cost(tables, base)
+    if sure_base(pairs, base, round, rounds, alpha, two_sided, frozen) < base:
         rounds = max(_rounds_that_fail(pairs, base, round, alpha, tried), tried // 4)
-        cost = bulk_cost(tables, base)
-        while rounds > cost and sure_base(pairs, base, round, rounds, alpha, two_sided) < base:
+        while (
+            rounds > cost and sure_base(pairs, base, round, rounds, alpha, two_sided, frozen) < base
+        ):
             rounds //= 4
-    return rounds if rounds > bulk_cost(tables, base) else 0
+    return rounds if rounds > cost else 0
 
 
 @njit(cache=True, nogil=True)
@@ -164,23 +175,28 @@ def _rise(
     alpha: float,
     two_sided: bool,
     may_hug: bool,
-) -> tuple[int, int]:
-    """A base to rise to, and for how many rounds all come as far; 0 rounds if there is none.
+) -> tuple[int, int, bool]:
+    """A base to rise to, for how many rounds (0 if there is none), and whether only while frozen.
 
     It is `depth`, unless that is sure for a short while only, which ends before the next round of
-    the grid: then the rule is about to stop earlier, and will hug that boundary.
+    the grid. Then the rule may be about to stop earlier, and hug that boundary; or it comes here
+    for want of evidence on a deeper stage, which it does not get by stopping here.
     """
     budget = min(tried, grid[-1] - t)
-    rounds = _rounds_to(tables, pairs, depth, t + 1, budget, alpha, two_sided)
+    rounds = _rounds_to(tables, pairs, depth, t + 1, budget, alpha, two_sided, False)
     if rounds == budget or t + rounds >= grid[at]:
-        return depth, rounds
-    least = 4 * rounds + bulk_cost(tables, depth)
-    if may_hug or rounds == 0:
-        base = sure_base(pairs, depth, t + 1, least, alpha, two_sided)
-        longer = _rounds_to(tables, pairs, base, t + 1, grid[-1] - t, alpha, two_sided)
+        return depth, rounds, False
+    if may_hug:
+        least = 4 * rounds + bulk_cost(tables, depth)
+        base = sure_base(pairs, depth, t + 1, least, alpha, two_sided, False)
+        longer = _rounds_to(tables, pairs, base, t + 1, grid[-1] - t, alpha, two_sided, False)
         if longer > least:
-            return base, longer
-    return depth, rounds
+            return base, longer, False
+    if depth < len(pairs) - 1:
+        longer = _rounds_to(tables, pairs, depth, t + 1, budget, alpha, two_sided, True)
+        if longer > rounds:
+            return depth, longer, True
+    return depth, rounds, False
 
 
 @njit(cache=True, nogil=True)
@@ -198,8 +214,9 @@ def run_one(
 ) -> None:
     """One replication; `table` receives the depth counts at every round of the grid.
 
-    `base` is a depth that the rule is sure to arrive at until round `sure_until`; rounds that stop
-    there are counted in bulk, at the latest when that ends.
+    `base` is a depth that the rule is sure to arrive at until round `sure_until` (if `frozen`, or
+    until a round goes deeper); rounds that stop there are counted in bulk, at the latest when that
+    ends.
     """
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
     by_rows = len(rows) > 0
@@ -212,7 +229,7 @@ def run_one(
     counts = np.zeros(stages, dtype=np.int64)
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
     base = uncounted = t = at = horizon * 0
-    sure_until = horizon
+    sure_until, frozen = horizon, False
     tried, failed, wait = 16, 0, 0
     bulks = np.empty((BULKS, 5))
     hugs_failed, hug_wait = 0, 0
@@ -221,11 +238,14 @@ def run_one(
             if uncounted:
                 count_classes(tables, pairs, rng, base, uncounted)
                 uncounted *= 0
-            base, sure_until = horizon * 0, horizon
+            base, sure_until, frozen = horizon * 0, horizon, False
         depth = base
         rounds = _first_change(pairs, base, t + 1, sure_until + 1, alpha, strict) - (t + 1)
         if base == last:
             rounds = sure_until - t
+        if rounds == 0 and frozen:
+            sure_until, frozen = t, False
+            continue
         if rounds == 0:
             depth = decide(pairs, base + 1, t + 1, alpha, two_sided, strict)
             rounds = 1
@@ -247,7 +267,7 @@ def run_one(
             if wait > 0:
                 wait -= 1
             elif base == 0 and t > 0:
-                rise, rounds = _rise(
+                rise, rounds, frozen = _rise(
                     tables, pairs, depth, t, tried, grid, at, alpha, two_sided, not by_rows
                 )
                 if rounds > 0:
