@@ -54,7 +54,9 @@ def decide(
                 break
         if chosen and two_sided:
             for j in range(i):
-                if _passes(pairs, j, i, scaled_log, True):
+                if _passes(
+                    pairs, j, i, scaled_log, two_sided
+                ):  # strictly: a literal would be compiled anew
                     chosen = False
                     break
         if chosen:
@@ -183,20 +185,21 @@ def _rise(
     for want of evidence on a deeper stage, which it does not get by stopping here.
     """
     budget = min(tried, grid[-1] - t)
-    rounds = _rounds_to(tables, pairs, depth, t + 1, budget, alpha, two_sided, False)
+    ever, frozen = depth < 0, depth >= 0  # typed, see `run_one`
+    rounds = _rounds_to(tables, pairs, depth, t + 1, budget, alpha, two_sided, ever)
     if rounds == budget or t + rounds >= grid[at]:
-        return depth, rounds, False
+        return depth, rounds, ever
     if may_hug:
         least = 4 * rounds + bulk_cost(tables, depth)
-        base = sure_base(pairs, depth, t + 1, least, alpha, two_sided, False)
-        longer = _rounds_to(tables, pairs, base, t + 1, grid[-1] - t, alpha, two_sided, False)
+        base = sure_base(pairs, depth, t + 1, least, alpha, two_sided, ever)
+        longer = _rounds_to(tables, pairs, base, t + 1, grid[-1] - t, alpha, two_sided, ever)
         if longer > least:
-            return base, longer, False
+            return base, longer, ever
     if depth < len(pairs) - 1:
-        longer = _rounds_to(tables, pairs, depth, t + 1, budget, alpha, two_sided, True)
+        longer = _rounds_to(tables, pairs, depth, t + 1, budget, alpha, two_sided, frozen)
         if longer > rounds:
-            return depth, longer, True
-    return depth, rounds, False
+            return depth, longer, frozen
+    return depth, rounds, ever
 
 
 @njit(cache=True, nogil=True)
@@ -230,7 +233,7 @@ def run_one(
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
     base = uncounted = t = at = horizon * 0
     sure_until, frozen = horizon, False
-    tried, failed, wait = 16, 0, 0
+    tried, failed, wait = 16 + horizon * 0, 0, 0
     bulks = np.empty((BULKS, 5))
     hugs_failed, hug_wait = 0, 0
     while t < horizon:
@@ -273,7 +276,8 @@ def run_one(
                 if rounds > 0:
                     base, sure_until = rise, t + rounds
                     tried, failed = 2 * rounds, 0
-                    hugs_failed, hug_wait = 0, 0
+                    if rise < depth:
+                        hugs_failed, hug_wait = 0, 0
                     continue
                 rounds = 1
                 tried = 2 * bulk_cost(tables, depth)

@@ -107,12 +107,12 @@ def replay(
 
     A bulk is N and D before it, its looks and disagreements, and the looks made before it.
     """
-    t = low
+    t, first = low, 1 + 0 * low  # typed: a literal would have the function compiled once more
     for k in range(kept):
         seen, disagreed, size, left = bulks[k, 0], bulks[k, 1], int(bulks[k, 2]), bulks[k, 3]
         before = int(bulks[k, 4])
         for n in range(size):
-            due = first_failing_round(x, disagreed, seen, alpha, strict, 1, cut)
+            due = first_failing_round(x, disagreed, seen, alpha, strict, first, cut)
             t = max(t, due + looks - (before + n) - 1)
             seen += 1.0
             if uniform(state) * (size - n) < left:
@@ -199,7 +199,7 @@ def follow(
         before_last = seen + (taken - 1)
         surplus = x * before_last - disagreed
         if surplus > 0.0 and surplus * surplus > record * before_last:
-            due = first_failing_round(x, disagreed, before_last, alpha, strict, 1, cut)
+            due = first_failing_round(x, disagreed, before_last, alpha, strict, low, cut)
             low, high = max(low, due), max(high, due)
             record = surplus * surplus / before_last * (1.0 - _SLACK)
         seen += taken

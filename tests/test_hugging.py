@@ -1,0 +1,276 @@
+"""Looks on the boundary, many at once: the same looks, the same law as one by one."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from independent import play
+from stopwise import Costs, Problem, make_policy
+from stopwise.simulation.engines import choose_engine
+from stopwise.simulation.kernels import clock, hugging
+from stopwise.simulation.kernels.tables import make_tables
+from two_samples import assert_same_law
+
+FAMILY_RATE = 1e-6
+"""Chance that this file rejects a correct engine (a theorem: see two_samples.py)."""
+COMPARISONS = 256
+"""More than all comparisons made here; each gets the share FAMILY_RATE / COMPARISONS."""
+
+
+def plain(differs, seen, disagreed, x, alpha, strict, t, cut, most):
+    """One round at a time: looks, disagreements, round of the last look, and whether it rests."""
+    looks = differed = 0
+    last = t
+    for round in range(t + 1, cut + 1):
+        bound = disagreed / seen + math.sqrt(alpha * math.log(round) / seen)
+        if x > bound if strict else x >= bound:
+            continue
+        if looks == most:
+            return looks, differed, last, False
+        differ = int(differs[looks])
+        looks, differed, last = looks + 1, differed + differ, round
+        seen, disagreed = seen + 1, disagreed + differ
+    return looks, differed, last, True
+
+
+class Script:
+    """Stands in for the random numbers of `follow`: what it draws is read from a given sequence."""
+
+    def __init__(self, differs: np.ndarray, seen_to: Counter[str]) -> None:
+        self.differs, self.at, self.seen_to = differs, 0, seen_to
+        self.replayed: list[bool] = []
+
+    def failures_before_success(self, state, p, most):
+        run = 0
+        while run < most and not self.differs[self.at + run]:
+            run += 1
+        self.at += min(run + 1, most)
+        return run
+
+    def binomial(self, rng, n, p):
+        self.seen_to["bulks"] += 1
+        self.at += n
+        return int(self.differs[self.at - n : self.at].sum())
+
+    def replay(self, bulks, kept, *rest):
+        self.seen_to["replays"] += 1
+        self.seen_to["bulks replayed"] += kept
+        self.replayed = [
+            bool(differ)
+            for k in range(kept)
+            for differ in self.differs[int(bulks[k, 4]) : int(bulks[k, 4] + bulks[k, 2])]
+        ]
+        result = hugging_replay.py_func(bulks, kept, *rest)
+        assert not self.replayed
+        return result
+
+    def uniform(self, state):
+        return 1e-9 if self.replayed.pop(0) else 1 - 1e-9
+
+
+hugging_replay = hugging.replay
+what_happened: Counter[str] = Counter()
+
+
+@given(
+    seed=st.integers(0, 2**32), x=st.floats(0.02, 0.9), excess=st.floats(-0.3, 0.5),
+    alpha=st.sampled_from([0.02, 0.1, 0.5]), strict=st.booleans(), t=st.integers(20, 2000),
+    longer=st.floats(1.01, 4.0), off=st.floats(-3.0, 3.0), reserve=st.floats(0.0, 0.6),
+    most=st.sampled_from([7, 60, 10**6]), memory=st.sampled_from([1, 3, 64]),
+    bulk=st.sampled_from([0.0, 0.5, 4.0]),
+)  # fmt: skip
+@settings(max_examples=600, deadline=None, derandomize=True)
+def check_the_same_looks(
+    seed, x, excess, alpha, strict, t, longer, off, reserve, most, memory, bulk
+):
+    """Given which looks disagree, `follow` makes as many by the cut as one round after another."""
+    rng = np.random.default_rng(seed)
+    cut = int(t * longer) + 1
+    # Near the boundary, `off` to one side of it in disagreements; p is below x, or above.
+    p = min(max(x * (1.0 - excess), 0.0), 1.0)
+    seen = min(float(int(alpha * math.log(t) / max(x - p, 0.03) ** 2) + 1), float(t))
+    disagreed = round(x * seen - math.sqrt(alpha * seen * math.log(t)) + off)
+    disagreed = float(min(max(disagreed, 0), seen))
+    assume(hugging.rises(x, seen + cut - t, alpha, t))
+    differs = rng.random(cut - t + 1) < p
+    script = Script(differs, what_happened)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("failures_before_success", "binomial", "replay", "uniform"):
+            patch.setattr(hugging, name, getattr(script, name))
+        patch.setattr(hugging, "_RUNS_OF_A_BULK", bulk)
+        most = min(most, cut - t)
+        ours = hugging.follow.py_func(
+            seen, disagreed, x, p, alpha, strict, t, cut, most,
+            int(reserve * (cut - t)), np.empty((memory, 5)), None, None,
+        )  # fmt: skip
+    looks, differed, last, rests = plain(
+        differs, seen, disagreed, x, alpha, strict, t, cut, most
+    )  # fmt: skip
+    assert ours[:2] == (looks, differed)
+    assert ours[2] == last if looks == most and ours[2] < cut else ours[2] == cut and rests
+    what_happened["looks"] += looks
+    what_happened["rests"] += rests and 0 < looks < cut - t
+
+
+def test_the_same_looks() -> None:
+    what_happened.clear()
+    check_the_same_looks()
+    # All that can happen did: bulks, replays of several of them, cuts reached on the boundary.
+    assert what_happened["looks"] > 20_000
+    assert what_happened["bulks"] > 500
+    assert what_happened["replays"] > 50
+    assert what_happened["bulks replayed"] > what_happened["replays"]
+    assert what_happened["rests"] > 100
+
+
+@njit(cache=True)
+def look_by_look(seen0, disagreed0, x, p, alpha, t0, cut, replications, seed):
+    """Looks and disagreements by the cut, every look drawn and dated by itself."""
+    np.random.seed(seed)  # noqa: NPY002
+    result = np.zeros((replications, 2), dtype=np.int64)
+    for replication in range(replications):
+        seen, disagreed, t = seen0, disagreed0, t0
+        while True:
+            surplus = x * seen - disagreed
+            due = t + 1
+            if surplus > 0.0:
+                due = max(due, int(math.exp(min(surplus * surplus / (alpha * seen), 40.0))) + 1)
+            if due > cut:
+                break
+            t = due
+            seen += 1.0
+            result[replication, 0] += 1
+            if np.random.random() < p:  # noqa: NPY002
+                disagreed += 1.0
+                result[replication, 1] += 1
+    return result
+
+
+@njit  # not cached: that would outlive a change of what it calls
+def follow_many(seen, disagreed, x, p, alpha, t, cut, reserve, states, rng):
+    bulks = np.empty((hugging.BULKS, 5))
+    result = np.zeros((len(states), 3), dtype=np.int64)
+    for k in range(len(states)):
+        looks, differed, now = hugging.follow(
+            seen, disagreed, x, p, alpha, False, t, cut, cut - t, reserve, bulks, states[k], rng
+        )
+        result[k, 0], result[k, 1], result[k, 2] = looks, differed, now
+    return result
+
+
+def count_replays(seen, disagreed, x, p, alpha, t, cut, reserve, states) -> int:
+    count = 0
+
+    def replay(*given):
+        nonlocal count
+        count += 1
+        return hugging_replay(*given)
+
+    with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
+        patch.setattr(hugging, "replay", replay)
+        for state in states:
+            hugging.follow.py_func(
+                seen, disagreed, x, p, alpha, False, t, cut, cut - t, reserve,
+                np.empty((hugging.BULKS, 5)), state.copy(), np.random.default_rng(9),
+            )  # fmt: skip
+    return count
+
+
+@pytest.mark.parametrize(
+    ("x", "p", "alpha", "t", "cut"),
+    [
+        (0.13, 0.1, 0.3, 10**4, 10**5),
+        (0.04, 0.03, 0.1, 10**4, 10**6),
+        (0.55, 0.5, 1.0, 10**4, 10**6),
+        (0.019, 0.0152, 1.5, 2 * 10**6, 2_400_000),  # as on PIMA 2
+    ],
+)
+def test_law_of_the_looks(x: float, p: float, alpha: float, t: int, cut: int) -> None:
+    """By runs, with the usual reserve, and with so small a one that bulks are replayed a lot."""
+    seen = float(int(alpha * math.log(t) / (x - p) ** 2))
+    disagreed = float(int(x * seen - math.sqrt(alpha * seen * math.log(t))))
+    usual = hugging.rounds_to_spare(seen, x, p, t, cut, cut - t)
+    assert usual > 0
+    assert hugging.rises(x, seen + cut - t, alpha, t)
+    n = 2000 if t > 10**4 else 20_000
+    wanted = look_by_look(seen, disagreed, x, p, alpha, t, cut, n, 1)
+    for at, reserve in enumerate((0, usual, usual // 32)):
+        sequence = np.random.SeedSequence((5, at))
+        states = sequence.generate_state(4 * n, np.uint64).reshape(-1, 4)
+        got = follow_many(
+            seen, disagreed, x, p, alpha, t, cut, reserve, states, np.random.default_rng(at)
+        )
+        assert (got[:, 2] == cut).all()
+        replays = count_replays(seen, disagreed, x, p, alpha, t, cut, reserve, states[:20])
+        assert replays == 0 if reserve == 0 else replays > 0 if reserve < usual else replays < 3
+        for column in range(2):
+            assert_same_law(
+                got[:, column], wanted[:, column], rate=FAMILY_RATE, comparisons=COMPARISONS,
+                what=f"column {column} with reserve {reserve}",
+            )  # fmt: skip
+
+
+def hugging_problem(count: int) -> Problem:
+    """The last two stages differ in a tenth of all rounds, at a price of 0.13 mistakes.
+
+    Of three stages the first differs too often to be stopped at.
+    """
+    if count == 2:
+        return Problem.from_patterns(
+            [(0, (0, 0), 0.9), (1, (0, 1), 0.1)], Costs((0.0, 0.13))
+        )  # fmt: skip
+    patterns = [
+        (0, (0, 0, 0), 0.63), (0, (1, 0, 0), 0.27), (1, (0, 0, 1), 0.06), (1, (1, 0, 1), 0.04),
+    ]  # fmt: skip
+    return Problem.from_patterns(patterns, Costs((0.0, 0.05, 0.18)))
+
+
+def shares_of_looks_followed(problem: Problem, ucb: bool, alpha: float, horizon: int) -> float:
+    """Which share of the deepest rounds `follow` has taken."""
+    taken = 0
+
+    def follow(*given):
+        nonlocal taken
+        result = hugging_follow(*given)
+        taken += result[0]
+        return result
+
+    hugging_follow = hugging.follow
+    table = np.zeros((1, problem.count), dtype=np.int64)
+    state = np.random.SeedSequence(1).generate_state(4, np.uint64)
+    with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
+        patch.setattr(hugging, "follow", follow)
+        patch.setattr(clock, "hug", hugging.hug.py_func)
+        clock.run_one.py_func(
+            make_tables(problem, "independent"), np.array(problem.costs.thresholds), alpha,
+            ucb, ucb, not ucb, np.array([horizon]), state, np.random.default_rng(2), table,
+        )  # fmt: skip
+    return taken / int(table[0, -1])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("algorithm", ["uss-ucb", "hanawal-2"])
+def test_law_of_rules_that_hug(algorithm: str, count: int) -> None:
+    """Against the printed algorithms, at rounds before and after the boundary is reached."""
+    problem, alpha, n = hugging_problem(count), 0.3, 1000
+    assert shares_of_looks_followed(problem, algorithm == "uss-ucb", alpha, 30_000) > 0.3
+    grid = np.array([1000, 3000, 5000, 30_000])
+    policy = make_policy(f"{algorithm}:alpha={alpha}")
+    ours = choose_engine("fast", problem, policy, "independent").depth_counts(grid, 3, range(n))
+    assert 0 < ours[:, -1, -1].min() < np.median(ours[:, -1, -1]) < 6000
+    for at, horizon in enumerate(grid):
+        theirs = play(
+            problem, algorithm, horizon=int(horizon), replications=n, seed=at, settings=(alpha,)
+        )
+        for stage in range(count):
+            assert_same_law(
+                ours[:, at, stage], theirs[:, stage], rate=FAMILY_RATE, comparisons=COMPARISONS,
+                what=f"stage {stage} at {horizon}",
+            )  # fmt: skip
