@@ -16,7 +16,7 @@ from stopwise import Costs, Evidence, Problem
 from stopwise.policies.hanawal2 import Hanawal2
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ucb import UssUcb
-from stopwise.simulation.kernels import clock, meeting, pairs, random, walking
+from stopwise.simulation.kernels import clock, meeting, pairs, random, rising, walking
 from stopwise.simulation.kernels.beta import tails, upper_tail_bound
 from stopwise.simulation.kernels.tables import make_tables
 
@@ -204,7 +204,7 @@ def test_base_is_sure() -> None:
         depth, rounds = int(rng.integers(1, count)), int(rng.choice([5, 40]))
         round, alpha = int(rng.choice([10, 10**4])), float(rng.choice([0.1, 0.5]))
         two_sided, frozen = bool(rng.integers(2)), bool(rng.integers(2))
-        base = clock.sure_base(state, depth, round, rounds, alpha, two_sided, frozen)
+        base = rising.sure_base(state, depth, round, rounds, alpha, two_sided, frozen)
         assert base <= depth
         if base == 0 or (frozen and base < depth):
             continue
