@@ -16,7 +16,7 @@ from stopwise import Costs, Evidence, Problem
 from stopwise.policies.hanawal2 import Hanawal2
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ucb import UssUcb
-from stopwise.simulation.kernels import clock, meeting, pairs, random, walking
+from stopwise.simulation.kernels import clock, meeting, pairs, random, rising, walking
 from stopwise.simulation.kernels.beta import tails, upper_tail_bound
 from stopwise.simulation.kernels.tables import make_tables
 
@@ -187,11 +187,14 @@ def test_bounds_hold_whatever_is_output(
                 assert low_above * (1 - 1e-11) <= above
 
 
-def test_arrives_for_is_sure() -> None:
-    """Where it says that shallow stages are passed over, the rule does so on random paths."""
+def test_base_is_sure() -> None:
+    """Where it says that shallow stages are passed over, the rule does so on random paths.
+
+    Rounds stop at the base or deeper; with pairs frozen, at the base only.
+    """
     rng = np.random.default_rng(6)
-    sure = 0
-    for _ in range(3000):
+    sure = {True: 0, False: 0}
+    for _ in range(5000):
         count = int(rng.integers(2, 6))
         evidence = random_evidence(rng, count, int(rng.choice([30, 3000])))
         costs = random_costs(rng, count)
@@ -201,15 +204,18 @@ def test_arrives_for_is_sure() -> None:
         state[:, :, pairs.B] = evidence.seen - evidence.disagreed
         depth, rounds = int(rng.integers(1, count)), int(rng.choice([5, 40]))
         round, alpha = int(rng.choice([10, 10**4])), float(rng.choice([0.1, 0.5]))
-        two_sided = bool(rng.integers(2))
-        if not clock.arrives_for(state, depth, round, rounds, alpha, two_sided):
+        two_sided, frozen = bool(rng.integers(2)), bool(rng.integers(2))
+        base = rising.sure_base(state, depth, round, rounds, alpha, two_sided, frozen)
+        assert base <= depth
+        if base == 0 or (frozen and base < depth):
             continue
-        sure += 1
+        sure[frozen] += 1
         outputs = rng.integers(0, 3, size=(3, count)).astype(np.int32)
         for step in range(rounds):
-            assert clock.decide(state, 0, round + step, alpha, two_sided, two_sided) >= depth
-            pairs.observe_many(state, outputs, int(rng.integers(3)), depth, 1)
-    assert sure > 100
+            assert clock.decide(state, 0, round + step, alpha, two_sided, two_sided) >= base
+            stop = base if frozen or step % 2 else int(rng.integers(base, count))
+            pairs.observe_many(state, outputs, int(rng.integers(3)), stop, 1)
+    assert min(sure.values()) > 100
 
 
 def test_tables_merge_only_what_no_rule_can_tell_apart() -> None:

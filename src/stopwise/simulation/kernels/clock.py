@@ -2,8 +2,9 @@
 
 Given the evidence the decision is certain, so only the moment when it changes matters. While the
 rule stops at one stage, its pairs with deeper stages are frozen and that moment has a closed form.
-The pairs before it do move; but bounds show that for so many rounds, whatever the outputs, the rule
-is sure to come as far, and these many grow with the evidence.
+The pairs before it do move, but bounds show how long the rule is sure to come as far (`rising`).
+Where it goes back and forth between two depths, on the boundary of one pair, that pair is followed
+from one round of the grid to the next (`hugging`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.simulation.kernels.bounds import first_failing_round, passes, upper_bound
+from stopwise.simulation.kernels.following import BULKS
+from stopwise.simulation.kernels.hugging import hug
 from stopwise.simulation.kernels.meeting import (
     count_classes,
     count_rows,
@@ -22,29 +26,18 @@ from stopwise.simulation.kernels.meeting import (
 )
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe
 from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.rising import bulk_cost, rise_to
 from stopwise.simulation.kernels.tables import Tables
 
 # Rounds between two attempts at a bulk, doubled (up to 2^_MOST_PATIENCE) while they fail.
 _PATIENCE = 16
 _MOST_PATIENCE = 4
-# A bulk costs about as much as this many ordinary rounds.
-_BULK_COST = 16
-# Comparisons that hold by less than this are left to the ordinary round.
-_SLACK = 1e-12
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _bound(pairs: Pairs, i: int, j: int, scaled_log: float) -> float:
-    """`D/N + sqrt(alpha ln t / N)`; `scaled_log` is alpha ln t."""
-    disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
-    if seen == 0.0:
-        return np.inf
-    return disagreed / seen + math.sqrt(scaled_log / seen)
 
 
 @njit(cache=True, nogil=True)
-def _passes(x: float, bound: float, strict: bool) -> bool:
-    return x > bound if strict else x >= bound
+def _passes(pairs: Pairs, i: int, j: int, scaled_log: float, strict: bool) -> bool:
+    disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
+    return passes(pairs[i, j, X], upper_bound(disagreed, seen, scaled_log), strict)
 
 
 @njit(cache=True, nogil=True)
@@ -57,12 +50,14 @@ def decide(
     for i in range(first, last):
         chosen = True
         for j in range(i + 1, last + 1):
-            if not _passes(pairs[i, j, X], _bound(pairs, i, j, scaled_log), strict):
+            if not _passes(pairs, i, j, scaled_log, strict):
                 chosen = False
                 break
         if chosen and two_sided:
             for j in range(i):
-                if pairs[j, i, X] > _bound(pairs, j, i, scaled_log):
+                if _passes(
+                    pairs, j, i, scaled_log, two_sided
+                ):  # strictly: a literal would be compiled anew
                     chosen = False
                     break
         if chosen:
@@ -70,67 +65,23 @@ def decide(
     return last
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _first_change(
     pairs: Pairs, stage: int, round: int, after: int, alpha: float, strict: bool
 ) -> int:
     """The first round from `round` on in which `stage` fails against a deeper one; at most `after`.
 
-    Its pairs are frozen until then, and the bound of a frozen pair reaches its threshold when
-    alpha ln t = N (x - p)^2. That gives the round but for rounding, which the comparison settles.
+    Its pairs are frozen until then.
     """
     change = after
     for j in range(stage + 1, len(pairs)):
-        x, seen = pairs[stage, j, X], pairs[stage, j, A] + pairs[stage, j, B]
-        if not _passes(x, _bound(pairs, stage, j, alpha * math.log(round)), strict):
-            return round
-        logarithm = seen * (x - pairs[stage, j, A] / seen) ** 2 / alpha
-        if logarithm > math.log(change) + 1e-6:
-            continue
-        guess = max(int(math.exp(logarithm)), round + 1)
-        while guess > round + 1 and not _passes(
-            x, _bound(pairs, stage, j, alpha * math.log(guess - 1)), strict
-        ):
-            guess -= 1
-        while guess < change and _passes(
-            x, _bound(pairs, stage, j, alpha * math.log(guess)), strict
-        ):
-            guess += 1
-        change = min(change, guess)
+        disagreed, seen = pairs[stage, j, A], pairs[stage, j, A] + pairs[stage, j, B]
+        change = first_failing_round(
+            pairs[stage, j, X], disagreed, seen, alpha, strict, round, change
+        )
+        if change == round:
+            break
     return change
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def arrives_for(
-    pairs: Pairs, depth: int, round: int, rounds: int, alpha: float, two_sided: bool
-) -> bool:
-    """Whether every stage before `depth` is passed over in all these rounds, whatever is output.
-
-    A pair up to `depth` has n more observations, from none to all of them disagreements, while the
-    clock runs on; both ends of its bound are compared. For the two-sided rule `depth` itself must
-    also stay on the right side of all earlier stages.
-    """
-    early, late = alpha * math.log(round), alpha * math.log(round + rounds)
-    for i in range(depth + 1):
-        passed_over = False
-        for j in range(i + 1, depth + 1):
-            disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
-            least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
-            if seen > 0.0 and pairs[i, j, X] < least * (1.0 - _SLACK):
-                passed_over = True
-        if two_sided:
-            for j in range(i):
-                x, disagreed, seen = pairs[j, i, X], pairs[j, i, A], pairs[j, i, A] + pairs[j, i, B]
-                most = (disagreed + rounds) / (seen + rounds) + math.sqrt(late / seen)
-                least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
-                surely_low = seen > 0.0 and x < least * (1.0 - _SLACK)
-                if i == depth and depth < len(pairs) - 1 and not surely_low:
-                    return False
-                if seen > 0.0 and x > most * (1.0 + _SLACK):
-                    passed_over = True
-        if i < depth and not passed_over:
-            return False
-    return True
 
 
 @njit(cache=True, nogil=True)
@@ -148,8 +99,9 @@ def run_one(
 ) -> None:
     """One replication; `table` receives the depth counts at every round of the grid.
 
-    `base` is a depth that the rule is sure to arrive at until round `sure_until`; rounds that stop
-    there are counted in bulk, at the latest when that ends.
+    `base` is a depth that the rule is sure to arrive at until round `sure_until` (if `frozen`, or
+    until a round goes deeper); rounds that stop there are counted in bulk, at the latest when that
+    ends.
     """
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
     by_rows = len(rows) > 0
@@ -162,39 +114,57 @@ def run_one(
     counts = np.zeros(stages, dtype=np.int64)
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
     base = uncounted = t = at = horizon * 0
-    sure_until = horizon
-    tried, failed, wait = 16, 0, 0
+    sure_until, frozen = horizon, False
+    tried, failed, wait = 16 + horizon * 0, 0, 0
+    bulks = np.empty((BULKS, 5))
+    hugs_failed, hug_wait = 0, 0
     while t < horizon:
         if t >= sure_until:
             if uncounted:
                 count_classes(tables, pairs, rng, base, uncounted)
                 uncounted *= 0
-            base, sure_until = horizon * 0, horizon
+            base, sure_until, frozen = horizon * 0, horizon, False
         depth = base
         rounds = _first_change(pairs, base, t + 1, sure_until + 1, alpha, strict) - (t + 1)
         if base == last:
             rounds = sure_until - t
+        if rounds == 0 and frozen:
+            sure_until, frozen = t, False
+            continue
         if rounds == 0:
             depth = decide(pairs, base + 1, t + 1, alpha, two_sided, strict)
             rounds = 1
-            if base == 0 and t > 0:
-                # Try to rise to this depth: rounds that stop here are sure to come this far.
-                if wait > 0:
-                    wait -= 1
-                else:
-                    cost = _BULK_COST + tables.prefix_start[depth + 1] - tables.prefix_start[depth]
-                    budget = min(tried, horizon - t)
-                    while budget > cost and not arrives_for(
-                        pairs, depth, t + 1, budget, alpha, two_sided
-                    ):
-                        budget //= 4
-                    if budget > cost:
-                        base, sure_until = depth, t + budget
-                        tried, failed = 2 * budget, 0
-                        continue
-                    tried = max(16, 2 * cost)
-                    wait = _PATIENCE << min(failed, _MOST_PATIENCE)
-                    failed += 1
+            if hug_wait > 0:
+                hug_wait -= 1
+            elif t > 0 and not by_rows:
+                before, looks_before = t, counts[depth]
+                t, at = hug(
+                    tables, pairs, base, depth, t, sure_until, alpha, two_sided, strict,
+                    bulks, grid, at, counts, table, state, rng,
+                )  # fmt: skip
+                if t > before:
+                    if base > 0:
+                        uncounted += t - before - (counts[depth] - looks_before)
+                    hugs_failed = 0
+                    continue
+                hug_wait = _PATIENCE << min(hugs_failed, _MOST_PATIENCE)
+                hugs_failed += 1
+            if wait > 0:
+                wait -= 1
+            elif base == 0 and t > 0:
+                rise, rounds, frozen = rise_to(
+                    tables, pairs, depth, t, tried, grid, at, alpha, two_sided, not by_rows
+                )
+                if rounds > 0:
+                    base, sure_until = rise, t + rounds
+                    tried, failed = 2 * rounds, 0
+                    if rise < depth:
+                        hugs_failed, hug_wait = 0, 0
+                    continue
+                rounds = 1
+                tried = 2 * bulk_cost(tables, depth)
+                wait = _PATIENCE << min(failed, _MOST_PATIENCE)
+                failed += 1
             k = next_class(rows, cumulative, t, state)
             if t == 0 and first_counts_last_only:
                 for i in range(last):
