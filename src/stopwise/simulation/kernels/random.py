@@ -146,6 +146,14 @@ def skip(words: Words, p: float, most: int) -> tuple[Words, int, float]:
         passed += 1
 
 
+@njit(cache=True, nogil=True, inline="always")
+def failures_before_success(state: State, p: float, most: int) -> int:
+    """The same, from a state in memory."""
+    words, passed, _ = skip((state[0], state[1], state[2], state[3]), p, most)
+    state[0], state[1], state[2], state[3] = words
+    return passed
+
+
 @njit(cache=True, nogil=True)
 def binomial(rng: np.random.Generator, n: int, p: float) -> int:
     """Binomial(n, p), with the certain cases settled without a draw."""
