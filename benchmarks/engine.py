@@ -159,9 +159,8 @@ def growth(problems: dict[str, Problem]) -> None:
     say(
         "Algorithm 2 on pima 2: a margin of 0.0038 keeps every round at the last stage, taken"
         " in bulk, until more than 1.6 million looks are in, which is after the 10⁶th round."
-        " From then on looks are decided one by one (1.74 million are in after 10⁷ rounds, 1.91"
-        " million after 10⁸), where up to 10⁶ none was. The time is still that of looks and not"
-        " of rounds, but the ratio is what it is."
+        " From then on it hugs its boundary (1.74 million looks after 10⁷ rounds, 1.91 million"
+        " after 10⁸), and looks are taken in runs and bulks, where up to 10⁶ all are one bulk."
     )
     say()
 
