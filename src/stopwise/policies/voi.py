@@ -97,7 +97,7 @@ class _Voi(Policy):
     ) -> Callable[[int, int, int], bool]:
         excess = self.excess(evidence)
         # Every deeper stage is one more chance to be wrong about stopping at i.
-        price = self.kappa / np.sqrt(np.arange(costs.count - 1, 0, -1))
+        price = self.kappa / np.sqrt(np.sqrt(np.arange(costs.count - 1, 0, -1)))
 
         def expected_margin(i: int, j: int) -> float:
             seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
@@ -133,14 +133,15 @@ class UssVoi(_Voi):
 
     For one pair of stages the question is a one-armed bandit: stopping teaches nothing, and a look
     deeper costs something now and may save something in each of the m rounds left. A deeper stage
-    is worth it while `M gain >= kappa / sqrt(deeper stages) loss looks` (see `value_of_looking`;
-    M is m with a correction, `rounds_that_count`); the elimination walk combines the pairs. A stage
-    that an earlier one refuses, but where the walk now is does not, has more at stake than the
-    refusing pair shows: the walk would stay here. Deterministic. No bound on its regret is proved.
+    is worth it while `M gain >= kappa deeper^(-1/4) loss looks`: see `value_of_looking`; M is m
+    with a correction, `rounds_that_count`; `deeper` is how many stages there are beyond. The
+    elimination walk combines the pairs. A stage that an earlier one refuses, but where the walk now
+    is does not, has more at stake than the refusing pair shows: the walk would stay here.
+    Deterministic. No bound on its regret is proved.
 
     Args:
-        kappa: how much a look must promise for its price; larger stops sooner. 2 is bolder: as good
-            on average, with worse tails.
+        kappa: how much a look must promise for its price; larger stops sooner: more regret
+            where a deeper stage is optimal, less where the first is. 2 is bolder.
         rho0: what an unneeded look costs beyond its margin, before outputs have shown it.
         horizon: rounds in all; a simulation fills it in. When it has passed, it is doubled.
 
@@ -190,8 +191,8 @@ class UssVoiAnytime(_Voi):
     proved.
 
     Args:
-        kappa: how much a look must promise for its price; larger stops sooner. 1.5 is bolder: as
-            good on average, with worse tails.
+        kappa: how much a look must promise for its price; larger stops sooner: more regret
+            where a deeper stage is optimal, less where the first is.
         rho0: what an unneeded look costs beyond its margin, before outputs have shown it.
         head_start: rounds to plan for at the start.
 

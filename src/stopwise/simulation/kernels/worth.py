@@ -69,8 +69,8 @@ def rounds_that_count(m: float, seen: float) -> float:
 
 @njit(cache=True, nogil=True, inline="always")
 def price(knob: float, stages: int, i: int) -> float:
-    """What a look from stage i must promise for its cost: kappa over sqrt(deeper stages)."""
-    return knob / math.sqrt(stages - 1.0 - i)
+    """What a look from stage i must promise for its cost: kappa (deeper stages)^(-1/4)."""
+    return knob / math.sqrt(math.sqrt(stages - 1.0 - i))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
