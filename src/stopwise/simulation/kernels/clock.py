@@ -54,10 +54,9 @@ def decide(
                 chosen = False
                 break
         if chosen and two_sided:
+            strictly = two_sided  # that is, True: a literal would have it compiled once more
             for j in range(i):
-                if _passes(
-                    pairs, j, i, scaled_log, two_sided
-                ):  # strictly: a literal would be compiled anew
+                if _passes(pairs, j, i, scaled_log, strictly):
                     chosen = False
                     break
         if chosen:
