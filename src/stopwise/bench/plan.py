@@ -24,11 +24,13 @@ class Plan:
     Attributes:
         instances: of each family; half of them are for choosing parameters and are not run here.
         replications: of every run over the families.
+        wrong_horizon_replications: of those in which USS-VOI was told a wrong horizon, at most.
         growth_replications: of every run over horizons.
     """
 
     instances: int = 200
     replications: int = 2_000
+    wrong_horizon_replications: int = 500
     growth_replications: int = 1_000
     horizon: int = 10_000
     family_seed: int = 2026
@@ -49,9 +51,12 @@ class Plan:
     def family_tasks(self) -> list[Task]:
         """Every policy on every instance that is reported; the policies in turn, all instances."""
         instances = [instance for group in self.groups().values() for instance in group]
+        sizes = dict.fromkeys(POLICIES, self.replications)
+        fewer = min(self.replications, self.wrong_horizon_replications)
+        sizes |= dict.fromkeys(self.wrong_horizons(), fewer)
         return [
-            Task(instance, policy, self.horizon, self.replications, self.seed)
-            for policy in (*POLICIES, *self.wrong_horizons())
+            Task(instance, policy, self.horizon, size, self.seed)
+            for policy, size in sizes.items()
             for instance in instances
         ]
 

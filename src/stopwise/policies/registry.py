@@ -234,5 +234,5 @@ def _parse_value(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):  # no JSON, or none that Python reads
-        number = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", text)
+        number = re.fullmatch(r"[+-]?\d{0,300}\.?\d{1,300}", text)
         return float(text) if number else text
