@@ -68,7 +68,7 @@ def test_risk_is_near_the_least_possible(threshold: float) -> None:
     least = risk(threshold, None)
     mine = risk(threshold, boundary(UssVoi(horizon=HORIZON), threshold))
     assert least <= mine <= 1.06 * least
-    # The check can fail: a rule that is three times as bold, or a third, is told apart.
+    # The check can fail: a rule four times as bold, or a third as bold, is told apart.
     for kappa in (0.5, 6.0):
         other = risk(threshold, boundary(UssVoi(horizon=HORIZON, kappa=kappa), threshold))
         assert other > mine

@@ -96,8 +96,6 @@ class _Voi(Policy):
         self, evidence: Evidence, rounds: int, costs: Costs
     ) -> Callable[[int, int, int], bool]:
         excess = self.excess(evidence)
-        # Every deeper stage is one more chance to be wrong about stopping at i.
-        price = self.kappa / np.sqrt(np.sqrt(np.arange(costs.count - 1, 0, -1)))
 
         def expected_margin(i: int, j: int) -> float:
             seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
@@ -112,9 +110,9 @@ class _Voi(Policy):
                 return True
             stake = 0.0 if i == last else max(0.0, expected_margin(last, j))
             gain, loss, looks = value_of_looking(seen, disagreed, threshold, excess, stake)
-            return gain >= loss or (
-                rounds_that_count(rounds, seen) * gain >= float(price[i]) * loss * looks
-            )
+            # Every deeper stage is one more chance to be wrong about stopping at i.
+            price = self.kappa / math.sqrt(math.sqrt(costs.count - 1 - i))
+            return gain >= loss or rounds_that_count(rounds, seen) * gain >= price * loss * looks
 
         return worth
 

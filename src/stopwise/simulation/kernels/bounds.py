@@ -7,6 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
+# Comparisons that hold by less than this are not relied upon.
+SLACK = 1e-12
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def upper_bound(disagreed: float, seen: float, scaled_log: float) -> float:

@@ -29,7 +29,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from stopwise.simulation.kernels.bounds import first_failing_round, passes, upper_bound
+from stopwise.simulation.kernels.bounds import SLACK, first_failing_round, passes, upper_bound
 from stopwise.simulation.kernels.random import (
     State,
     binomial,
@@ -41,8 +41,6 @@ from stopwise.simulation.kernels.random import (
 BULKS = 64
 # A bulk takes as long as so many runs.
 _RUNS_OF_A_BULK = 3.0
-# Comparisons that hold by less than this are not relied upon.
-_SLACK = 1e-12
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -215,7 +213,7 @@ def follow(
         if surplus > 0.0 and surplus * surplus > record * before_last:
             due = first_failing_round(x, disagreed, before_last, alpha, strict, low, cut)
             low, high = max(low, due), max(high, due)
-            record = surplus * surplus / before_last * (1.0 - _SLACK)
+            record = surplus * surplus / before_last * (1.0 - SLACK)
         seen, needed = seen + taken, needed - taken
         if run < left:
             disagreed, needed = disagreed + 1.0, needed + 1.0 / x

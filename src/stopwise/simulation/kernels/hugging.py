@@ -13,16 +13,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from stopwise.simulation.kernels.bounds import first_failing_round
+from stopwise.simulation.kernels.bounds import SLACK, first_failing_round
 from stopwise.simulation.kernels.following import follow, looks_for, rises, rounds_to_spare
 from stopwise.simulation.kernels.meeting import write_counts
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe_many
 from stopwise.simulation.kernels.random import State, split
 from stopwise.simulation.kernels.rising import bulk_cost
 from stopwise.simulation.kernels.tables import Tables
-
-# Comparisons that hold by less than this are not relied upon.
-_SLACK = 1e-12
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -52,22 +49,22 @@ def hugged_stage(
             more = most if j <= depth else 0
             highest = (disagreed + more) / (seen + more) + math.sqrt(late / seen)
             lowest = disagreed / (seen + more) + math.sqrt(early / (seen + more))
-            surely_passes = x > highest * (1.0 + _SLACK)
+            surely_passes = x > highest * (1.0 + SLACK)
             if i == base and not surely_passes:
                 if found >= 0 or j > depth:
                     return -1
                 found = j
             if i == depth and not surely_passes:
                 return -1
-            passed_over = passed_over or x < lowest * (1.0 - _SLACK)
+            passed_over = passed_over or x < lowest * (1.0 - SLACK)
         if two_sided and i > base:
             for j in range(i):
                 x, disagreed, seen = pairs[j, i, X], pairs[j, i, A], pairs[j, i, A] + pairs[j, i, B]
                 highest = (disagreed + most) / (seen + most) + math.sqrt(late / seen)
                 lowest = disagreed / (seen + most) + math.sqrt(early / (seen + most))
-                if i == depth and depth < last and not x < lowest * (1.0 - _SLACK):
+                if i == depth and depth < last and not x < lowest * (1.0 - SLACK):
                     return -1
-                passed_over = passed_over or x > highest * (1.0 + _SLACK)
+                passed_over = passed_over or x > highest * (1.0 + SLACK)
         if base < i < depth and not passed_over:
             return -1
     return found

@@ -12,12 +12,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from stopwise.simulation.kernels.bounds import SLACK
 from stopwise.simulation.kernels.following import looks_for
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X
 from stopwise.simulation.kernels.tables import Tables
-
-# Comparisons that hold by less than this are not relied upon.
-_SLACK = 1e-12
 
 
 @njit(cache=True, nogil=True)
@@ -51,7 +49,7 @@ def sure_base(
             disagreed, seen = pairs[i, j, A], pairs[i, j, A] + pairs[i, j, B]
             more = rounds if j <= depth else 0
             least = disagreed / (seen + more) + math.sqrt(early / (seen + more))
-            if seen > 0.0 and pairs[i, j, X] < least * (1.0 - _SLACK):
+            if seen > 0.0 and pairs[i, j, X] < least * (1.0 - SLACK):
                 passed_over = True
                 break
         if two_sided and not passed_over:
@@ -59,9 +57,9 @@ def sure_base(
                 x, disagreed, seen = pairs[j, i, X], pairs[j, i, A], pairs[j, i, A] + pairs[j, i, B]
                 most = (disagreed + rounds) / (seen + rounds) + math.sqrt(late / seen)
                 least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
-                if not (seen > 0.0 and x < least * (1.0 - _SLACK)):
+                if not (seen > 0.0 and x < least * (1.0 - SLACK)):
                     surely_low = False
-                if seen > 0.0 and x > most * (1.0 + _SLACK):
+                if seen > 0.0 and x > most * (1.0 + SLACK):
                     passed_over = True
         if i == depth or not passed_over:
             return i if surely_low or i == len(pairs) - 1 else 0
