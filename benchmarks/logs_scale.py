@@ -32,8 +32,8 @@ result = frame.group_by(stages).agg(polars.len()).collect(engine="streaming")
 rows = int(result["len"].sum())
 """
 COUNT = """
-from stopwise.logs.count import count
-from stopwise.logs.read import open_log
+from stopwise.logs.reading.counting import count
+from stopwise.logs.reading.layouts import open_log
 from stopwise.logs.settings import Settings
 rows = count(open_log(path, Settings(stages=tuple(stages), costs=(0.1, 0.2, 0.3, 0.4)))).rows
 """

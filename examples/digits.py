@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from stopwise.live.sklearn import CascadeClassifier
+from stopwise.sklearn import CascadeClassifier
 
 
 def main() -> dict[str, float]:

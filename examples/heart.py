@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from stopwise.live.sklearn import CascadeClassifier
+from stopwise.sklearn import CascadeClassifier
 
 FEES = {
     "age": 1.00, "sex": 1.00, "cp": 1.00, "trestbps": 1.00, "chol": 7.27, "fbs": 5.20,

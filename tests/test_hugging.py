@@ -14,8 +14,9 @@ from numba import njit
 from independent import play
 from stopwise import Costs, Problem, make_policy
 from stopwise.simulation.engines import choose_engine
-from stopwise.simulation.kernels import clock, following, hugging
-from stopwise.simulation.kernels.tables import make_tables
+from stopwise.simulation.kernels.confidence import following, hugging
+from stopwise.simulation.kernels.confidence import replications as clock
+from stopwise.simulation.kernels.patterns import make_tables
 from two_samples import assert_same_law
 
 FAMILY_RATE = 1e-6

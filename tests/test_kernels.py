@@ -16,9 +16,13 @@ from stopwise import Costs, Evidence, Problem
 from stopwise.policies.hanawal2 import Hanawal2
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ucb import UssUcb
-from stopwise.simulation.kernels import clock, meeting, pairs, random, rising, walking
+from stopwise.simulation.kernels import pairs, random
+from stopwise.simulation.kernels import stream as meeting
 from stopwise.simulation.kernels.beta import tails, upper_tail_bound
-from stopwise.simulation.kernels.tables import make_tables
+from stopwise.simulation.kernels.confidence import replications as clock
+from stopwise.simulation.kernels.confidence import rising
+from stopwise.simulation.kernels.patterns import make_tables
+from stopwise.simulation.kernels.thompson import walks as walking
 
 FALSE_ALARM_RATE = 1e-9
 """Of each statistical test of this file (bounded)."""

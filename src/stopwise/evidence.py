@@ -10,6 +10,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stopwise.agreement import (
+    Increments,
+    count_partition,
+    count_prefix,
+    distinct,
+    partitions,
+)
 from stopwise.checks import (
     StopwiseError,
     fail,
@@ -104,6 +111,24 @@ class Evidence:
             evidence.add(prefix)
         return evidence
 
+    @classmethod
+    def from_codes(cls, codes: ArrayLike, number: ArrayLike | None = None) -> Evidence:
+        """Count many rounds whose outputs are coded as whole numbers, one row for each round.
+
+        Args:
+            codes: equal codes agree; a code below 0 is a stage that gave no answer.
+            number: how often each row occurs; once by default.
+
+        >>> evidence = Evidence.from_codes([[0, 1, 0], [0, -1, 0]], [10, 5])
+        >>> evidence.seen[0].tolist(), evidence.disagreed[0].tolist(), evidence.switched_twice
+        ([0, 10, 15], [0, 10, 0], 10)
+        """
+        rows = partitions(codes)
+        evidence = cls(rows.shape[1])
+        for partition, times in distinct(rows, number):
+            evidence._count(count_partition(partition), times)
+        return evidence
+
     @property
     def count(self) -> int:
         """How many stages there are."""
@@ -148,21 +173,15 @@ class Evidence:
                     f"prefix[{stage}]", output, "an output, or None for a stage that abstained"
                 )
         # All comparisons come before the first count: one that fails must leave nothing behind.
-        pairs = []
-        switches = 0
-        for at, j in enumerate(answered):
-            differs = False
-            for i in answered[:at]:
-                differs = bool(differ(prefix[i], prefix[j]))
-                pairs.append((i, j, differs))
-            switches += differs  # of j and the one that answered just before it
-        for i, j, differs in pairs:
+        self._count(count_prefix(answered, lambda i, j: differ(prefix[i], prefix[j])), times)
+
+    def _count(self, increments: Increments, times: int) -> None:
+        for i, j, differs in increments.pairs:
             self.seen[i, j] += times
             if differs:
                 self.disagreed[i, j] += times
-        if len(answered) >= 3:
-            self.switched += times * (switches >= 1)
-            self.switched_twice += times * (switches >= 2)
+        self.switched += times * increments.switched
+        self.switched_twice += times * increments.switched_twice
 
     def merge(self, other: Evidence) -> None:
         """Add another evidence of the same cascade into this one.

@@ -19,6 +19,7 @@ from stopwise.checks import (
     whole_number,
 )
 from stopwise.costs import Costs, FloatArray
+from stopwise.decisions import TIE, optimal_stage, stopping_stages
 from stopwise.patterns import (
     SUM_TOLERANCE,
     code_patterns,
@@ -29,9 +30,6 @@ from stopwise.patterns import (
     stage_names,
 )
 from stopwise.patterns import IntArray as IntArray
-
-# Two sums of probabilities that are equal on paper differ by rounding; ties are read up to this.
-TIE = 1e-12
 
 _VERSION = 1
 _FIELDS = ("version", "costs", "cumulative", "mistake_cost", "stages", "patterns", "rows")
@@ -312,8 +310,7 @@ class Problem:
     @cached_property
     def optimal_stage(self) -> int:
         """The largest index among the minimisers of the expected total cost (eq. 1)."""
-        totals = self.expected_total_costs
-        return int(np.flatnonzero(totals <= totals.min() + TIE)[-1])
+        return optimal_stage(self.expected_total_costs)
 
     @cached_property
     def gaps(self) -> FloatArray:
@@ -351,9 +348,7 @@ class Problem:
     @cached_property
     def stopping_set(self) -> tuple[int, ...]:
         """The set B of Lemma 1: stages beyond which nothing disagrees enough, and the last."""
-        passes = self.costs.thresholds > self.disagreements + TIE
-        last = self.count - 1
-        return tuple(i for i in range(self.count) if i == last or passes[i, i + 1 :].all())
+        return stopping_stages(self.costs.thresholds, self.disagreements)
 
     @property
     def stopping_stage(self) -> int:

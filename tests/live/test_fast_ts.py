@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
-from stopwise.live.fast_ts import FastTs
-from stopwise.live.pairs import compare_answers, moves_of, pair_list, tokens
+from stopwise.live.counters.carried import FastTs
+from stopwise.live.counters.pairs import compare_answers, moves_of, pair_list, tokens
 from stopwise.policies.uss_ts import UssTs
 
 OUTPUTS = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=5)

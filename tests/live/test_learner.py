@@ -260,7 +260,7 @@ def test_segments_are_apart_but_lend():
     lent = learner.probabilities("new")
     # as if it had seen 20 rounds with the others' rate of 1 in 100
     as_if = Learner([0, 0.3])._chooser.policy
-    from stopwise.live.tally import real_evidence
+    from stopwise.live.counters.tally import real_evidence
 
     want = as_if.probabilities(real_evidence(2, [20.0], [0.2], 0, 0), 1, learner.costs)
     assert lent == pytest.approx(want.tolist())

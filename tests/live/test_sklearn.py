@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from stopwise import StopwiseError
-from stopwise.live.sklearn import CascadeClassifier
+from stopwise.sklearn import CascadeClassifier
 
 
 def small(**settings):

@@ -10,7 +10,7 @@ import pytest
 
 from stopwise import Costs, Problem
 from stopwise.logs import analyze, example_log, example_settings
-from stopwise.logs.what_if import what_ifs
+from stopwise.logs.judging.what_if import what_ifs
 
 GIVEN = {"stages": ["small", "medium", "large"], "costs": [0.01, 0.1, 0.3], "mistake_cost": 1}
 KEYS = {

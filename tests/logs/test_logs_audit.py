@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from stopwise.logs import plan_audit, simulate_audit
-from stopwise.logs.audit import assess, label_order
-from stopwise.logs.confidence import first_rejection, log_capital, mean_bounds
+from stopwise.logs.auditing.audit import assess, label_order
+from stopwise.logs.auditing.confidence_sequence import first_rejection, log_capital, mean_bounds
 
 GIVEN = {"stages": ["small", "medium", "large"], "costs": [0.01, 0.1, 0.3], "mistake_cost": 1}
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from stopwise.evidence import Evidence
 from stopwise.logs import Settings, analyze, analyze_evidence, evidence_of_frame
-from stopwise.logs.count import ABSTAINED_CODE, NOT_CALLED, count, evidence_of
-from stopwise.logs.partition import evidence_of_groups
-from stopwise.logs.read import open_log
+from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, count
+from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.partition import evidence_of_groups
 
 outputs = st.sampled_from(["a", "b", "c", None])
 tables = st.integers(2, 5).flatmap(
@@ -33,7 +33,7 @@ def test_counting_patterns_equals_adding_rows(table):
     wanted = Evidence.from_prefixes(len(names), table)
     assert evidence_of_frame(frame, names) == wanted
     codes = np.array([[-1 if v is None else ord(v) for v in row] for row in table])
-    assert evidence_of(codes, np.ones(len(table), dtype=np.int64)) == wanted
+    assert Evidence.from_codes(codes) == wanted
 
 
 @settings(deadline=None, max_examples=60)

@@ -12,9 +12,9 @@ from scipy import stats
 
 from stopwise import Costs, Evidence, Problem
 from stopwise.logs import analyze
-from stopwise.logs.intervals import rows_needed, share_bounds
-from stopwise.logs.sweep import sweep
-from stopwise.logs.verdict import doubt_of, judge, rule_choice, worst_cases
+from stopwise.logs.judging.intervals import rows_needed, share_bounds
+from stopwise.logs.judging.mistake_costs import sweep
+from stopwise.logs.judging.verdict import doubt_of, judge, rule_choice, worst_cases
 
 
 def random_patterns(rng, count, labels=3, patterns=6):

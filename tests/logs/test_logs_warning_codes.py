@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from stopwise.logs.page import PLAIN_NAMES
+from stopwise.logs.reporting.page import PLAIN_NAMES
 
 SOURCE = Path(__file__).parents[2]
 
 
 def test_codes_are_explained_everywhere():
     given = set()
-    for name in ("warn.py", "rows.py", "analysis.py"):
-        text = (SOURCE / "src" / "stopwise" / "logs" / name).read_text(encoding="utf-8")
-        given |= set(re.findall(r'LogWarning\(\s*"(\w+)"', text))
+    for source in (SOURCE / "src" / "stopwise" / "logs").rglob("*.py"):
+        given |= set(re.findall(r'LogWarning\(\s*"(\w+)"', source.read_text(encoding="utf-8")))
     assert len(given) >= 13
     assert given == set(PLAIN_NAMES)
     page = (SOURCE / "docs" / "analyze.md").read_text(encoding="utf-8")

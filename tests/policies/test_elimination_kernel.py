@@ -13,8 +13,9 @@ from stopwise.policies.base import Policy
 from stopwise.policies.imed import Imed
 from stopwise.policies.voi import UssVoi, UssVoiAnytime
 from stopwise.problem import Problem
-from stopwise.simulation.kernels import elimination, worth
 from stopwise.simulation.kernels.pairs import STEPS, A, B, new_pairs
+from stopwise.simulation.kernels.value import replications as elimination
+from stopwise.simulation.kernels.value import worth
 from stopwise.simulation.run import simulate
 
 HORIZON = 5_000

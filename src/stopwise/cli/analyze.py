@@ -113,7 +113,7 @@ def write_page(analysis: Analysis, path: Path) -> None:
 def _print(analysis: Analysis, report: Path | None) -> None:
     from rich.console import Console
 
-    from stopwise.logs import words
+    from stopwise.logs.reporting import words
 
     verdict = analysis.verdict
     console = Console(highlight=False, soft_wrap=False)
@@ -187,7 +187,7 @@ def _listed(entries: Iterable[tuple[str, str, str]]) -> Any:
 def _stage_table(analysis: Analysis) -> Any:
     from rich.table import Table
 
-    from stopwise.logs.words import amount, share
+    from stopwise.logs.reporting.words import amount, share
 
     verdict, truth = analysis.verdict, analysis.truth
     mistake_cost = verdict.costs.mistake_cost
@@ -218,7 +218,7 @@ def _stage_table(analysis: Analysis) -> Any:
 def _sweep_table(analysis: Analysis) -> Any:
     from rich.table import Table
 
-    from stopwise.logs import words
+    from stopwise.logs.reporting import words
 
     table = Table("mistake cost", "stage", "", box=None, pad_edge=False, header_style="dim")
     last = len(analysis.verdict.stages) - 1
@@ -236,7 +236,7 @@ def _sweep_table(analysis: Analysis) -> Any:
 def _segment_table(analysis: Analysis) -> Any:
     from rich.table import Table
 
-    from stopwise.logs import words
+    from stopwise.logs.reporting import words
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in (

@@ -25,8 +25,8 @@ from stopwise.cli.log_options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from stopwise.logs.audit import Audit, Plan
-    from stopwise.logs.audit_simulation import AuditSimulation
+    from stopwise.logs.auditing.audit import Audit, Plan
+    from stopwise.logs.auditing.simulation import AuditSimulation
 
 
 def command(
@@ -78,7 +78,7 @@ def command(
     **stopwise audit --example --simulate-with truth**
     """
     from stopwise.cli.output import print_json, progress_bar
-    from stopwise.logs.audit import plan_audit
+    from stopwise.logs.auditing.audit import plan_audit
 
     source, chosen = log_and_settings(
         log, example, settings,
@@ -87,7 +87,7 @@ def command(
     )  # fmt: skip
     plan = plan_audit(source, chosen, tolerance=tolerance)
     if simulate_with is not None:
-        from stopwise.logs.audit_simulation import simulate_audit
+        from stopwise.logs.auditing.simulation import simulate_audit
 
         with progress_bar("audits", quiet=as_json) as progress:
             result = simulate_audit(plan, replications=replications, seed=seed, progress=progress)
@@ -96,7 +96,7 @@ def command(
         else:
             _print_simulation(result)
         return
-    from stopwise.logs.audit_files import advance, audit_dict
+    from stopwise.logs.auditing.files import advance, audit_dict
 
     # Beside the log, but never inside the installed package.
     base = Path("example" if example else source)
@@ -145,7 +145,7 @@ def _print(plan: Plan, audit: Audit, labels: Path) -> None:
 
 
 def _print_pairs(console: Console, plan: Plan, audit: Audit) -> None:
-    from stopwise.logs.words import round_share, share
+    from stopwise.logs.reporting.words import round_share, share
 
     if not audit.pairs:
         return

@@ -22,7 +22,7 @@ from stopwise.cli.log_options import (
 )
 
 if TYPE_CHECKING:
-    from stopwise.logs.replay_log import Replay
+    from stopwise.logs.replaying.replay import Replay
 
 
 def command(
@@ -61,7 +61,7 @@ def command(
     0.1 --policy uss-ucb --order shuffled --replications 50**
     """
     from stopwise.cli.output import print_json, progress_bar
-    from stopwise.logs.replay_log import replay
+    from stopwise.logs.replaying.replay import replay
 
     source, chosen = log_and_settings(
         log, example, settings,
@@ -89,7 +89,7 @@ def command(
 def _print(result: Replay, mistake_cost: float) -> None:
     from rich.console import Console
 
-    from stopwise.logs.words import amount
+    from stopwise.logs.reporting.words import amount
 
     console = Console(highlight=False)
     order = "in the order of the log" if result.order == "log" else "shuffled"
@@ -118,7 +118,7 @@ def _print(result: Replay, mistake_cost: float) -> None:
 def _table(result: Replay, mistake_cost: float) -> Any:
     from rich.table import Table
 
-    from stopwise.logs.words import amount, share
+    from stopwise.logs.reporting.words import amount, share
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     with_truth = result.optimal_stage is not None

@@ -3,7 +3,7 @@
 from stopwise.live.answers import Answers, Batch
 from stopwise.live.budgets import BudgetError
 from stopwise.live.cascade import Answer, Cascade, NoAnswerError
-from stopwise.live.comparators import (
+from stopwise.live.comparing import (
     Comparator,
     by,
     by_key,
@@ -16,13 +16,13 @@ from stopwise.live.comparators import (
 )
 from stopwise.live.drift import Drift, DriftAlarm
 from stopwise.live.learner import Learner
-from stopwise.live.log import RoundLog, read_rounds
-from stopwise.live.records import RoundRecord
 from stopwise.live.report import Report
-from stopwise.live.rounds import Advice, Outcome, Round
-from stopwise.live.snapshot import read_evidence
-from stopwise.live.sqlite import SqliteStore
+from stopwise.live.round import Advice, Outcome, Round
 from stopwise.live.stage import Reported, Stage, stage
+from stopwise.live.stores.records import RoundRecord
+from stopwise.live.stores.round_log import RoundLog, read_rounds
+from stopwise.live.stores.snapshot import read_evidence
+from stopwise.live.stores.sqlite import SqliteStore
 
 __all__ = [
     "Advice",

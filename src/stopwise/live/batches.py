@@ -17,7 +17,7 @@ from stopwise.checks import StopwiseError
 from stopwise.evidence import ABSTAINED
 from stopwise.live.answers import Batch
 from stopwise.live.budgets import BudgetError
-from stopwise.live.rounds import Outcome, Round
+from stopwise.live.round import Outcome, Round
 from stopwise.problem import IntArray
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stopwise.checks import StopwiseError, fail, finite_number
 
 if TYPE_CHECKING:
-    from stopwise.live.rounds import Round
+    from stopwise.live.round import Round
 
 
 class BudgetError(StopwiseError):

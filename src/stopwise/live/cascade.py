@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.live.answers import Answers, Progress
-from stopwise.live.calling import call_in_thread, call_within
+from stopwise.live.calls import call_in_thread, call_within
 from stopwise.live.learner import Learner
-from stopwise.live.rounds import Advice, Outcome, Round
+from stopwise.live.round import Advice, Outcome, Round
 from stopwise.live.stage import Reported, Stage
 from stopwise.policies.base import Policy
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
+from stopwise.live.counters.state import State
+from stopwise.live.counters.tally import Tally
 from stopwise.live.draws import Draws
 from stopwise.live.settings import Settings
-from stopwise.live.state import State
-from stopwise.live.tally import Tally
 from stopwise.policies.base import Policy
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stopwise.checks import fail, finite_number, whole_number
-from stopwise.live.pairs import pair_count, pair_list
+from stopwise.live.counters.pairs import pair_count, pair_list
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from typing import Any
 from stopwise.checks import StopwiseError, fail, finite_number, whole_number
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
+from stopwise.live.answering import Combine, Reader
+from stopwise.live.bookkeeper import Desk
 from stopwise.live.budgets import Purse
 from stopwise.live.choosing import deterministic_stage
-from stopwise.live.comparators import Agree, Comparator, make_comparator
-from stopwise.live.desk import Desk
+from stopwise.live.comparing import Agree, Comparator, make_comparator
 from stopwise.live.drift import Drift, DriftAlarm
-from stopwise.live.reading import Combine, Reader
 from stopwise.live.report import Report, report_of
 from stopwise.live.settings import Mode, Settings, policy_text, stage_names_and_costs
-from stopwise.live.snapshot import read_snapshot, write_snapshot
-from stopwise.live.stores import Store
+from stopwise.live.stores.base import Store
+from stopwise.live.stores.snapshot import read_snapshot, write_snapshot
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import make_policy
 
@@ -31,7 +31,7 @@ class Learner(Desk):
         policy: a policy, or the name of a registered one.
         mistake_cost: what one wrong answer costs, in the units of the costs.
         seed: of the depths that are drawn.
-        comparator: when two answers agree; see `stopwise.live.comparators`.
+        comparator: when two answers agree; see `stopwise.live.comparing`.
         combine: the answer after some outputs, if it is not the last of them (a vote). It is handed
             the outputs that are not abstentions.
         measured: let running means of the costs that rounds report enter the rule. The costs given

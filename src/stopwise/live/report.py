@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stopwise.live.tally import Tally
+from stopwise.live.counters.tally import Tally
 
 
 @dataclass(frozen=True)

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
-    from stopwise.logs.audit import Audit, plan_audit
-    from stopwise.logs.audit_simulation import simulate_audit
+    from stopwise.logs.auditing.audit import Audit, plan_audit
+    from stopwise.logs.auditing.simulation import simulate_audit
     from stopwise.logs.example import example_log, example_settings
-    from stopwise.logs.partition import evidence_of_frame
-    from stopwise.logs.replay_log import Replay, replay
+    from stopwise.logs.reading.partition import evidence_of_frame
+    from stopwise.logs.replaying.replay import Replay, replay
     from stopwise.logs.settings import Settings
 
 # Names load when first used: reading a log needs polars, looking at evidence does not.
 _LAZY = {
     "Analysis": "analysis",
-    "Audit": "audit",
-    "Replay": "replay_log",
+    "Audit": "auditing.audit",
+    "Replay": "replaying.replay",
     "Settings": "settings",
     "analyze": "analysis",
     "analyze_evidence": "analysis",
-    "evidence_of_frame": "partition",
+    "evidence_of_frame": "reading.partition",
     "example_log": "example",
     "example_settings": "example",
-    "plan_audit": "audit",
-    "replay": "replay_log",
-    "simulate_audit": "audit_simulation",
+    "plan_audit": "auditing.audit",
+    "replay": "replaying.replay",
+    "simulate_audit": "auditing.simulation",
 }
 
 __all__ = [

@@ -12,16 +12,16 @@ import numpy as np
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
-from stopwise.logs.count import ABSTAINED_CODE, NOT_CALLED, Counts, MeasuredCosts, count
-from stopwise.logs.findings import LogWarning
-from stopwise.logs.read import open_log
-from stopwise.logs.rows import selective_stages
-from stopwise.logs.scoring import Score, score
+from stopwise.logs.judging.findings import LogWarning
+from stopwise.logs.judging.mistake_costs import Window, sweep
+from stopwise.logs.judging.row_warnings import selective_stages
+from stopwise.logs.judging.scoring import Score, score
+from stopwise.logs.judging.verdict import CostBounds, Verdict, doubt_of, judge, unseen_pairs
+from stopwise.logs.judging.warnings import warnings_of, warnings_of_evidence
+from stopwise.logs.judging.what_if import WhatIf, what_ifs
+from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, Counts, MeasuredCosts, count
+from stopwise.logs.reading.layouts import open_log
 from stopwise.logs.settings import Settings
-from stopwise.logs.sweep import Window, sweep
-from stopwise.logs.verdict import CostBounds, Verdict, doubt_of, judge, unseen_pairs
-from stopwise.logs.warn import warnings_of, warnings_of_evidence
-from stopwise.logs.what_if import WhatIf, what_ifs
 from stopwise.policies.uss_ts import UssTs
 
 
@@ -74,20 +74,20 @@ class Analysis:
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise analyze --json` prints."""
-        from stopwise.logs.as_json import analysis_dict
+        from stopwise.logs.reporting.as_json import analysis_dict
 
         return analysis_dict(self)
 
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        from stopwise.logs.words import headline
+        from stopwise.logs.reporting.words import headline
 
         return headline(self)
 
     def write_report(self, path: str | Path) -> None:
         """Write the report, one HTML page that needs nothing else."""
-        from stopwise.logs.page import report
+        from stopwise.logs.reporting.page import report
 
         Path(path).write_text(report(self), encoding="utf-8")
 

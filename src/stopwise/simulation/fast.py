@@ -26,7 +26,7 @@ from stopwise.problem import IntArray, Problem
 from stopwise.simulation.streams import Stream
 
 if TYPE_CHECKING:
-    from stopwise.simulation.kernels.tables import Tables
+    from stopwise.simulation.kernels.patterns import Tables
 
 # (tables, thresholds, grid, uniform states, generator, result); fills the result.
 Kernel = Callable[[Any, Any, IntArray, Any, Any, IntArray], None]
@@ -40,11 +40,11 @@ def shortcut(policy: Policy) -> Kernel:
     """
     if _is_built_in(policy):
         return _BUILT_IN[type(policy)](policy)
-    from stopwise.simulation.kernels import compiled
+    from stopwise.simulation.kernels import plain
 
     rule = policy.compiled_rule()
     assert rule is not None, "has_shortcut said so"
-    return lambda tables, x, grid, states, rng, result: compiled.run_many(
+    return lambda tables, x, grid, states, rng, result: plain.run_many(
         tables, x, rule, grid, states, result
     )
 
@@ -67,18 +67,18 @@ def _is_built_in(policy: Policy) -> bool:
 
 
 def _thompson(policy: Any) -> Kernel:
-    from stopwise.simulation.kernels import thompson, walking
+    from stopwise.simulation.kernels.thompson import replications, walks
 
     jumps = isinstance(policy, UssTsJump)
-    walk = walking.JUMP_WALK if jumps else walking.STEP_WALK
+    walk = walks.JUMP_WALK if jumps else walks.STEP_WALK
     a, b, temper = policy.prior_disagreed, policy.prior_agreed, int(policy.temper) if jumps else 1
-    return lambda tables, x, grid, states, rng, result: thompson.run_many(
+    return lambda tables, x, grid, states, rng, result: replications.run_many(
         tables, x, a, b, walk, temper, grid, states, rng, result
     )
 
 
 def _literal(policy: Any) -> Kernel:
-    from stopwise.simulation.kernels import literal
+    from stopwise.simulation.kernels.thompson import literal
 
     a, b = policy.prior_disagreed, policy.prior_agreed
     return lambda tables, x, grid, states, rng, result: literal.run_many(
@@ -87,16 +87,16 @@ def _literal(policy: Any) -> Kernel:
 
 
 def _clock(policy: Any) -> Kernel:
-    from stopwise.simulation.kernels import clock
+    from stopwise.simulation.kernels.confidence import replications
 
     alpha, ucb = policy.alpha, isinstance(policy, UssUcb)
-    return lambda tables, x, grid, states, rng, result: clock.run_many(
+    return lambda tables, x, grid, states, rng, result: replications.run_many(
         tables, x, alpha, ucb, ucb, not ucb, grid, states, rng, result
     )
 
 
 def _eliminating(policy: Policy) -> Kernel:
-    from stopwise.simulation.kernels import elimination, worth
+    from stopwise.simulation.kernels.value import replications, worth
 
     if isinstance(policy, Imed):
         assert policy.horizon is not None, "simulate tells the horizon"
@@ -110,7 +110,7 @@ def _eliminating(policy: Policy) -> Kernel:
         rule, knob, rho0, told = (
             worth.VOI_ANYTIME, policy.kappa, policy.rho0, policy.head_start,
         )  # fmt: skip
-    return lambda tables, x, grid, states, rng, result: elimination.run_many(
+    return lambda tables, x, grid, states, rng, result: replications.run_many(
         tables, x, rule, knob, rho0, told, grid, states, rng, result
     )
 
@@ -157,7 +157,7 @@ class FastEngine:
 
     @cached_property
     def _tables(self) -> Tables:
-        from stopwise.simulation.kernels.tables import make_tables
+        from stopwise.simulation.kernels.patterns import make_tables
 
         return make_tables(self.problem, self.stream)
 

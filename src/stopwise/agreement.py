@@ -1,0 +1,95 @@
+"""Which outputs of a round agree: the one rule by which rounds become counts.
+
+Whatever the outputs are, only their *partition* matters: which stages said the same. A row of
+outputs is numbered by first appearance, so that ("cat", "dog", "cat") becomes (0, 1, 0), and every
+room that counts rounds does it by `count_prefix`, once for each different partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Increments(NamedTuple):
+    """What a round adds to the counters: (i, j, disagreed) for each pair, and the switches."""
+
+    pairs: tuple[tuple[int, int, bool], ...]
+    switched: int
+    switched_twice: int
+
+
+def count_prefix(answered: Sequence[int], differ: Callable[[int, int], bool]) -> Increments:
+    """What one round adds.
+
+    Args:
+        answered: the stages that answered, in order; one that abstained is neither agreement nor
+            disagreement.
+        differ: whether two of them, given by stage, disagreed.
+
+    >>> count_prefix([0, 1, 2], lambda i, j: (i, j) != (0, 2))   # outputs a, b, a
+    Increments(pairs=((0, 1, True), (0, 2, False), (1, 2, True)), switched=1, switched_twice=1)
+    """
+    pairs = []
+    switches = 0
+    for at, j in enumerate(answered):
+        differs = False
+        for i in answered[:at]:
+            differs = bool(differ(i, j))
+            pairs.append((i, j, differs))
+        switches += differs  # of j and the one that answered just before it
+    # With two answers a switch is just a disagreement: only longer rounds can switch back.
+    long = len(answered) >= 3
+    return Increments(tuple(pairs), int(long and switches >= 1), int(long and switches >= 2))
+
+
+@lru_cache(maxsize=4096)
+def count_partition(partition: tuple[int, ...]) -> Increments:
+    """What a round with this partition adds; below 0 stands for a stage that gave no answer.
+
+    >>> count_partition((0, -1, 1)).pairs
+    ((0, 2, True),)
+    """
+    answered = [stage for stage, group in enumerate(partition) if group >= 0]
+    return count_prefix(answered, lambda i, j: partition[i] != partition[j])
+
+
+def partitions(codes: ArrayLike) -> NDArray[np.int64]:
+    """The partition of every row of coded outputs; codes below 0 stay below 0 and join none.
+
+    >>> partitions([[7, 3, 7], [5, -1, 5]])
+    array([[ 0,  1,  0],
+           [ 0, -1,  0]])
+    """
+    table = np.asarray(codes, dtype=np.int64)
+    result = np.where(table < 0, table, 0)
+    for stage in range(table.shape[1]):
+        fresh = result[:, :stage].max(axis=1, initial=-1) + 1
+        own = np.where(table[:, stage] < 0, table[:, stage], np.maximum(fresh, 0))
+        for earlier in range(stage):
+            same = (table[:, earlier] == table[:, stage]) & (table[:, stage] >= 0)
+            own[same] = result[same, earlier]
+        result[:, stage] = own
+    return result
+
+
+def distinct(
+    rows: NDArray[np.int64], number: ArrayLike | None = None
+) -> Iterable[tuple[tuple[int, ...], int]]:
+    """Every different row with how often it occurs (each row counting `number` times).
+
+    >>> list(distinct(np.array([[0, 1], [0, 0], [0, 1]])))
+    [((0, 0), 1), ((0, 1), 2)]
+    """
+    if not len(rows):
+        return
+    found, inverse = np.unique(rows, axis=0, return_inverse=True)
+    times = np.ones(len(rows), dtype=np.int64) if number is None else np.asarray(number)
+    # Integers are added as integers: sums of weights in floats would lose counts above 2^53.
+    total = np.zeros(len(found), dtype=np.int64)
+    np.add.at(total, inverse.ravel(), times)
+    yield from zip(map(tuple, found.tolist()), total.tolist(), strict=True)

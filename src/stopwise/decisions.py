@@ -1,0 +1,58 @@
+"""The rules that every room decides by: which stage passes first, which stage is the best.
+
+They stand here once, so that a problem, a log and a live cascade can never differ on a tie.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+TIE = 1e-12
+"""Two sums that are equal on paper differ by rounding; ties are read up to this."""
+
+
+def passes(threshold: float, disagreement: float) -> bool:
+    """Whether a deeper stage disagrees too little to be worth its price: a strict comparison.
+
+    >>> passes(0.4 - 0.3, 0.1)   # equal on paper, though 0.4 - 0.3 is 0.10000000000000003
+    False
+    """
+    return threshold > disagreement + TIE
+
+
+def stopping_stages(thresholds: ArrayLike, disagreements: ArrayLike) -> tuple[int, ...]:
+    """The set B of Lemma 1: stages that pass against every deeper one, and the last.
+
+    Args:
+        thresholds: `C_j - C_i` in mistakes, a table of stages x stages.
+        disagreements: `p_ij`, of which the part above the diagonal is read. A pair that was never
+            seen (not a number) does not pass.
+
+    >>> thresholds = [[0, 0.3, 0.5], [0, 0, 0.2], [0, 0, 0]]
+    >>> stopping_stages(thresholds, [[0, 0.1, 0.6], [0, 0, 0.1], [0, 0, 0]])
+    (1, 2)
+    """
+    p = np.asarray(disagreements, dtype=np.float64)
+    passed = np.asarray(thresholds, dtype=np.float64) > p + TIE
+    last = len(p) - 1
+    return tuple(i for i in range(last + 1) if i == last or passed[i, i + 1 :].all())
+
+
+def first_passing_stage(thresholds: ArrayLike, disagreements: ArrayLike) -> int:
+    """The first stage that passes against every deeper one, or the last: the paper's choice.
+
+    >>> first_passing_stage([[0, 0.4 - 0.3], [0, 0]], [[0, 0.1], [0, 0]])
+    1
+    """
+    return stopping_stages(thresholds, disagreements)[0]
+
+
+def optimal_stage(total_costs: ArrayLike) -> int:
+    """The largest index among the minimisers (eq. 1 of the paper).
+
+    >>> optimal_stage([0.3, 0.1 + 0.2, 0.5])
+    1
+    """
+    totals = np.asarray(total_costs, dtype=np.float64)
+    return int(np.flatnonzero(totals <= totals.min() + TIE)[-1])

@@ -1,0 +1,76 @@
+"""How results show themselves: tables for notebooks, data frames, axes to draw on.
+
+Used by every room whose results have `_repr_html_`, `to_frame` or `plot`. Nothing here knows what
+it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from stopwise.checks import StopwiseError
+
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.axes import Axes
+
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#f0e442")
+"""Colours that colour-blind readers can tell apart (Okabe and Ito)."""
+
+
+def html_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", note: str = ""
+) -> str:
+    """A small table for a notebook; the first column holds names, the others numbers.
+
+    >>> html_table(["stage", "share"], [["fast & cheap", 0.5]])[-60:]
+    'fast &amp; cheap</td><td>0.5</td></tr></tbody></table></div>'
+    """
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_shown(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    above = f"<p><b>{escape(title)}</b></p>" if title else ""
+    below = f"<p>{escape(note)}</p>" if note else ""
+    return (
+        f'<div class="stopwise">{above}{below}<table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+def frame(records: Sequence[Mapping[str, Any]]) -> polars.DataFrame:
+    """A polars frame of records; polars comes with the extra `stopwise[logs]`.
+
+    >>> frame([{"stage": "fast", "share": 0.5}]).columns
+    ['stage', 'share']
+    """
+    try:
+        import polars
+    except ImportError:
+        raise StopwiseError("to_frame needs polars: pip install 'stopwise[logs]'") from None
+    return polars.DataFrame(records)
+
+
+def new_axes(ax: Axes | None = None, *, width: float = 6.4, height: float = 3.6) -> Axes:
+    """The axes to draw on: those given, or new ones; matplotlib comes with `stopwise[paper]`.
+
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> new_axes().get_title()
+    ''
+    """
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise StopwiseError("plot needs matplotlib: pip install 'stopwise[paper]'") from None
+    figure: Figure = pyplot.figure(figsize=(width, height), layout="constrained")
+    return figure.add_subplot()

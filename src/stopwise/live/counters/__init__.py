@@ -1,0 +1,1 @@
+"""What a learner has counted: pairs, segments, and their sums."""

@@ -1,0 +1,139 @@
+"""Pairs of stages as bits, so that what a round saw is two whole numbers.
+
+Pair (i, j) with i < j is number `j (j - 1) / 2 + i`: the pairs of a shorter prefix come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from stopwise.agreement import count_prefix
+from stopwise.evidence import ABSTAINED
+
+
+class Moves(NamedTuple):
+    """What a round adds to the counters: (pair, disagreed) for each pair seen, and the switches."""
+
+    pairs: tuple[tuple[int, bool], ...]
+    switched: int
+    switched_twice: int
+
+
+NOTHING = Moves((), 0, 0)
+"""What a round of one stage adds."""
+
+
+def pair_number(i: int, j: int) -> int:
+    """The number of the pair i < j.
+
+    >>> [pair_number(i, j) for j in range(1, 4) for i in range(j)]
+    [0, 1, 2, 3, 4, 5]
+    """
+    return j * (j - 1) // 2 + i
+
+
+def pair_count(count: int) -> int:
+    """How many pairs `count` stages have.
+
+    >>> pair_count(3)
+    3
+    """
+    return count * (count - 1) // 2
+
+
+@lru_cache(maxsize=64)
+def pair_list(count: int) -> tuple[tuple[int, int], ...]:
+    """All pairs in the order of their numbers.
+
+    >>> pair_list(3)
+    ((0, 1), (0, 2), (1, 2))
+    """
+    return tuple((i, j) for j in range(count) for i in range(j))
+
+
+@lru_cache(maxsize=4096)
+def moves_of(answered: int, disagreed: int) -> Moves:
+    """The increments of a round in which these stages answered and these pairs disagreed (bits).
+
+    >>> moves_of(0b101, 0b010)
+    Moves(pairs=((1, True),), switched=0, switched_twice=0)
+    """
+    counted = count_prefix(bits(answered), lambda i, j: bool(disagreed >> pair_number(i, j) & 1))
+    pairs = tuple((pair_number(i, j), differs) for i, j, differs in counted.pairs)
+    return Moves(pairs, counted.switched, counted.switched_twice)
+
+
+def bits(mask: int) -> list[int]:
+    """The numbers of the bits that are set.
+
+    >>> bits(0b1011)
+    [0, 1, 3]
+    """
+    return [at for at in range(mask.bit_length()) if mask >> at & 1]
+
+
+def compare_answers(
+    answers: Sequence[Any], differ: Callable[[Any, Any], bool] | None
+) -> tuple[int, int]:
+    """Which stages answered and which pairs disagreed, as bits; None compares with `!=`.
+
+    >>> compare_answers(["a", None, "b"], None)
+    (5, 2)
+    """
+    answered = disagreed = number = 0
+    for j, later in enumerate(answers):
+        if later is ABSTAINED:
+            number += j
+            continue
+        answered |= 1 << j
+        for i in range(j):
+            earlier = answers[i]
+            if earlier is not ABSTAINED and (
+                earlier != later if differ is None else differ(earlier, later)
+            ):
+                disagreed |= 1 << number
+            number += 1
+    return answered, disagreed
+
+
+class Token:
+    """Stands for an answer whose disagreements are known though the answer is not.
+
+    Policies that count in their own way are handed a prefix of these: `!=` between two of them says
+    what the comparator said, also when a log is read back that never held the outputs.
+
+    >>> first, second = tokens(0b11, 0b1, 2)
+    >>> first != second
+    True
+    """
+
+    __slots__ = ("disagreed", "stage")
+    __hash__ = None  # type: ignore[assignment]  # agreeing within a tolerance is no equality
+
+    def __init__(self, stage: int, disagreed: int) -> None:
+        self.stage = stage
+        self.disagreed = disagreed
+
+    def __ne__(self, other: object) -> bool:
+        if not isinstance(other, Token):
+            return True
+        if other.stage == self.stage:
+            return False
+        i, j = sorted((self.stage, other.stage))
+        return bool(self.disagreed >> pair_number(i, j) & 1)
+
+    def __eq__(self, other: object) -> bool:
+        return not self != other
+
+
+def tokens(answered: int, disagreed: int, called: int) -> list[Token | None]:
+    """A prefix of `called` stages that compares as the bits say.
+
+    >>> [token is None for token in tokens(0b101, 0, 3)]
+    [False, True, False]
+    """
+    return [
+        Token(stage, disagreed) if answered >> stage & 1 else ABSTAINED for stage in range(called)
+    ]

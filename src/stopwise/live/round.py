@@ -1,0 +1,190 @@
+"""One round: its depth is known from the start, it is told outputs, it ends with an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.evidence import ABSTAINED
+
+if TYPE_CHECKING:
+    from stopwise.live.bookkeeper import Desk
+
+
+class Outcome(NamedTuple):
+    """What a round ended with: the answer, the stage that gave it, the cost of all calls.
+
+    `stage` is None, and so is the answer, where no stage answered.
+    """
+
+    answer: Any
+    stage: int | None
+    cost: float
+
+
+class Advice(NamedTuple):
+    """What enforcing would have done: the stage, its probability, its answer, its cost."""
+
+    stage: int
+    probability: float
+    answer: Any
+    cost: float
+
+
+class Round:
+    """A round that was begun; make one with `Learner.begin`.
+
+    Attributes:
+        number: the round number, from 1.
+        segment: whose evidence it adds to.
+        depth: the last stage to call.
+        probability: the exact probability with which this depth was drawn.
+        outputs: the outputs told so far; None where a stage abstained or failed.
+
+    >>> from stopwise.live import Learner
+    >>> learner = Learner({"rule": 0, "model": 1}, "fixed:stage=1", mistake_cost=4)
+    >>> round = learner.begin()
+    >>> round.depth, round.probability
+    (1, 1.0)
+    >>> round.observe("spam")
+    >>> round.observe("ham")
+    >>> round.end()
+    Outcome(answer='ham', stage=1, cost=1.0)
+    """
+
+    # What most rounds never need stands on the class, so that beginning one stays cheap.
+    ended: bool = False
+    unusual: bool = False  # there is more to count than outputs
+    drawn_depth: int | None = None
+    answered: int = 0
+    disagreed: int = 0
+    failed: int = 0
+    stage: int | None = None
+    cost: float = 0.0
+    costs: list[float | None] | None = None
+    abandoned: bool = False
+    advised: int | None = None
+    advised_probability: float = 0.0
+    advised_cost: float = 0.0
+    advised_same: bool | None = None
+    reserved: float = 0.0
+    errors: Sequence[tuple[int, object]] = ()
+
+    def __init__(
+        self,
+        learner: Desk,
+        sequence: int,
+        number: int,
+        segment: str,
+        depth: int,
+        probability: float,
+    ) -> None:
+        self._learner = learner
+        self.sequence = sequence
+        self.number = number
+        self.segment = segment
+        self.depth = depth
+        self.probability = probability
+        self.outputs: list[Any] = []
+
+    def observe(self, output: Any, cost: float | None = None) -> None:
+        """Tell the output of the next stage, and what the call really cost if that is known."""
+        outputs = self.outputs
+        if len(outputs) > self.depth or self.ended:
+            self._refuse()
+        if cost is not None:
+            self._note_cost(len(outputs), cost)
+        outputs.append(output)
+
+    def fail(self, error: object = None, cost: float | None = None) -> None:
+        """Tell that the next stage raised or ran out of time: recorded, never an agreement."""
+        stage = len(self.outputs)
+        self.observe(ABSTAINED, cost)
+        self.unusual = True
+        self.failed |= 1 << stage
+        self.errors = [*self.errors, (stage, error)]
+
+    def go_on(self) -> None:
+        """Allow one stage more than was drawn, to stand in for one that failed.
+
+        `depth` and `probability` move with it only in what is called: the record keeps what was
+        drawn.
+        """
+        if self.depth + 1 >= self._learner.count:
+            raise fail("depth", self.depth + 1, f"a stage up to {self._learner.count - 1}")
+        self.unusual = True
+        if self.drawn_depth is None:
+            self.drawn_depth = self.depth
+        self.depth += 1
+
+    def answer_after(self, stage: int) -> Any:
+        """The answer if the round had stopped there: the last one given up to that stage."""
+        return self._learner.reader.after(self.outputs, stage)[0]
+
+    def end(self) -> Outcome:
+        """Count the round and give the answer. Ending before the depth is `abandon`."""
+        return self._learner._finish(self, len(self.outputs) <= self.depth)
+
+    def abandon(self) -> Outcome:
+        """Give the round up: what it saw is counted all the same."""
+        return self._learner._finish(self, True)
+
+    @property
+    def called(self) -> int:
+        """How many stages have been called so far."""
+        return len(self.outputs)
+
+    @property
+    def advice(self) -> Advice | None:
+        """In the modes shadow and advise, once ended: what enforcing would have done."""
+        if self.advised is None:
+            return None
+        return Advice(
+            self.advised,
+            self.advised_probability,
+            self.answer_after(self.advised),
+            self.advised_cost,
+        )
+
+    def _note_cost(self, stage: int, cost: float) -> None:
+        value = finite_number("cost", cost, "a number, 0 or more")
+        if value < 0:
+            raise fail("cost", cost, "a number, 0 or more")
+        self.unusual = True
+        if self.costs is None:
+            self.costs = []
+        self.costs.extend([None] * (stage - len(self.costs)))
+        self.costs.append(value)
+
+    def _refuse(self) -> None:
+        if self.ended:
+            raise StopwiseError(f"round {self.number} has ended; begin another")
+        raise StopwiseError(
+            f"round {self.number} stops at stage {self.depth}, which has been told already"
+        )
+
+    def __enter__(self) -> Round:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self.ended:
+            self._learner._finish(self, kind is not None or len(self.outputs) <= self.depth)
+
+    def __del__(self) -> None:
+        # No lock may be taken here: the collector can run while this thread holds it. The learner
+        # counts the round the next time it is used.
+        if not self.ended:
+            learner = getattr(self, "_learner", None)
+            if learner is not None:
+                learner._lost.append(self)
+
+    def __repr__(self) -> str:
+        state = "ended" if self.ended else f"told {len(self.outputs)} of {self.depth + 1}"
+        return f"Round({self.number}, depth {self.depth}, {state})"

@@ -1,0 +1,87 @@
+"""Snapshots: one JSON file, versioned, that is either the old one or the new one, never half."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object
+from stopwise.evidence import Evidence
+
+VERSION = 1
+_FIELDS = ("kind", "version", "settings", "seed", "state")
+_KIND = "stopwise learner"
+
+
+def write_snapshot(path: str | Path, form: Mapping[str, Any]) -> None:
+    """Write beside the target, flush to disk, rename over it, flush the folder."""
+    target = Path(path)
+    text = json.dumps({"kind": _KIND, "version": VERSION, **form}, allow_nan=False)
+    handle, temporary = tempfile.mkstemp(
+        prefix=f".{target.name}.", suffix=".tmp", dir=target.parent or "."
+    )
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    flush_folder(target.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Make a rename or a new file in a folder survive a power cut, where the system can."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_snapshot(path: str | Path) -> Mapping[str, Any]:
+    """The content of a snapshot; another version or kind is refused, not guessed at."""
+    source = Path(path)
+    try:
+        text = source.read_bytes()
+    except FileNotFoundError:
+        raise StopwiseError(f"{source}: there is no such file") from None
+    except OSError as error:
+        raise StopwiseError(f"{source}: cannot be read ({error.strerror})") from None
+    form = parse_json_object(str(source), text)
+    if form.get("kind") != _KIND:
+        raise fail(f"{source}: kind", form.get("kind"), f"{_KIND!r}; is this a snapshot?")
+    if form.get("version") != VERSION:
+        raise fail(
+            f"{source}: version", form.get("version"),
+            f"version {VERSION}, the only one that this release reads",
+        )  # fmt: skip
+    known_keys(str(source), form, _FIELDS)
+    for field in _FIELDS:
+        if field not in form:
+            raise StopwiseError(f"{source}: the field {field!r} is missing")
+    return form
+
+
+def read_evidence(path: str | Path) -> dict[str, Evidence]:
+    """The exact evidence of every segment of a snapshot, whatever its costs and settings.
+
+    For a cascade whose prices have changed: read it here, add it with `Learner.add_evidence`.
+    """
+    from stopwise.live.counters.state import State
+
+    form = read_snapshot(path)
+    settings = form["settings"]
+    if not isinstance(settings, Mapping) or not isinstance(settings.get("stages"), list):
+        raise StopwiseError(f"{path}: the settings name no stages")
+    state = State(len(settings["stages"]), discount=0.5 if settings.get("half_life") else 1.0)
+    state.restore(form["state"])
+    return {name: tally.evidence() for name, tally in state.tallies.items()}

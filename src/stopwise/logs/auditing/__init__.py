@@ -1,0 +1,1 @@
+"""Settling with few labels what is not knowable without any."""

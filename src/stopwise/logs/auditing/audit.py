@@ -1,0 +1,248 @@
+"""`audit`: settle what is not knowable without labels, with as few labels as possible.
+
+Two stages differ in error only by the items on which they differ, so only those are worth a label:
+gamma_i - gamma_j = p_ij E[Z], where Z is +1 if i is wrong and j right, -1 if i is right and j
+wrong, 0 if both are wrong. p_ij is known; E[Z] over the differing items of the log is learned from
+labels, with a confidence sequence. Stage j is worth its price over i if E[Z] > lambda (C_j - C_i) /
+p_ij. The items on which the stages still in question differ are put into one random order, and
+labelled in that order; for every pair, its own items then come in a uniformly random order too,
+so that every label counts for all the pairs it bears on. A stage that has lost to another is out,
+and items on which only such stages differ are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.costs import FloatArray
+from stopwise.logs.analysis import settings_from
+from stopwise.logs.auditing.confidence_sequence import first_rejection, mean_bounds
+from stopwise.logs.judging.verdict import pair_indices
+from stopwise.logs.reading.rows import Rows, read_rows
+from stopwise.logs.settings import Settings
+from stopwise.problem import IntArray
+
+DEEP_PAYS, SHALLOW_ENOUGH = 1, -1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which stages are in question in a log, and what has to be learned of each pair.
+
+    Attributes:
+        rows: the items, all of which every stage answered.
+        tolerance: a difference in cost, in mistakes an item, that nobody minds.
+        level: chance that the audit ends with the truly best stage of the log.
+    """
+
+    rows: Rows
+    level: float
+    tolerance: float = 0.0
+
+    @cached_property
+    def differ(self) -> dict[tuple[int, int], NDArray[np.bool_]]:
+        """For every pair, the items on which it differs."""
+        codes = self.rows.codes
+        return {(i, j): codes[:, i] != codes[:, j] for i, j in pair_indices(codes.shape[1])}
+
+    @cached_property
+    def candidates(self) -> tuple[int, ...]:
+        """Stages that are not ruled out before any label: none shallower makes them useless."""
+        thresholds = self.rows.costs.thresholds
+        share = {pair: float(mask.mean()) for pair, mask in self.differ.items()}
+        return tuple(
+            j
+            for j in range(len(self.rows.stages))
+            if all(share[i, j] > thresholds[i, j] + self.tolerance for i in range(j))
+        )
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs of candidates, the shallower first."""
+        return [(i, j) for i in self.candidates for j in self.candidates if i < j]
+
+    @property
+    def alpha(self) -> float:
+        """The chance of error that each pair may use up."""
+        return (1 - self.level) / max(len(self.pairs), 1)
+
+    def worth_labelling(self, stages: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Items on which at least two of these stages differ."""
+        codes = self.rows.codes[:, list(stages)]
+        return np.asarray((codes != codes[:, :1]).any(axis=1))
+
+    def claims(self, pair: tuple[int, int]) -> tuple[int, float, float]:
+        """How many items the pair differs on, and the means of Z to be refuted on either side.
+
+        Above the first, the deeper stage is worth its price (or short of it by no more than the
+        tolerance); not above the second, it is not worth more than that.
+        """
+        size = int(self.differ[pair].sum())
+        scale = len(self.rows.codes) / size
+        threshold = float(self.rows.costs.thresholds[pair])
+        return size, (threshold - self.tolerance) * scale, (threshold + self.tolerance) * scale
+
+    def gain(self, pair: tuple[int, int], items: IntArray, truth: IntArray) -> FloatArray:
+        """Z of labelled items."""
+        i, j = pair
+        codes = self.rows.codes[items]
+        wrong_i = (codes[:, i] != truth).astype(np.float64)
+        return np.asarray(wrong_i - (codes[:, j] != truth))
+
+
+@dataclass(frozen=True)
+class PairFinding:
+    """What is known of a pair: gamma_i - gamma_j lies between low and high, at any time.
+
+    Attributes:
+        threshold: what it has to exceed for the deeper stage to be worth its price.
+        finding: "deeper pays", "shallower is enough" or "open".
+    """
+
+    shallow: int
+    deep: int
+    items: int
+    labelled: int
+    low: float
+    high: float
+    threshold: float
+    finding: str
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Where an audit stands.
+
+    Attributes:
+        in_question: stages that may still be the best one.
+        best: the one that is, once settled.
+        labels: how many labels were used.
+        worth_labelling: items on which stages in question differed, at the start.
+        random_labels: about how many labels of items drawn at random from the whole log would have
+            told as much.
+        next_items: row numbers to be labelled next, in order.
+    """
+
+    stages: tuple[str, ...]
+    in_question: tuple[int, ...]
+    best: int | None
+    labels: int
+    items: int
+    worth_labelling: int
+    random_labels: int
+    pairs: tuple[PairFinding, ...]
+    next_items: tuple[int, ...]
+
+    @property
+    def settled(self) -> bool:
+        """Whether one stage is left."""
+        return self.best is not None
+
+
+def plan_audit(
+    log: object,
+    settings: Settings | None = None,
+    *,
+    tolerance: float = 0.0,
+    **given: Any,
+) -> Plan:
+    """Read a log and find what is in question; the tolerance is in cost units an item.
+
+    Items on which some stage abstained are left out, since they cannot be compared; and, where a
+    truth is named to simulate with, those without one.
+    """
+    settings = settings_from(settings, given)
+    accepted = "a cost of 0 or more: a difference an item that nobody minds"
+    if finite_number("tolerance", tolerance, accepted) < 0:
+        raise fail("tolerance", tolerance, accepted)
+    rows = read_rows(log, settings)
+    answered = (rows.codes >= 0).all(axis=1)
+    if rows.truth is not None:
+        answered &= rows.truth >= 0
+    if not answered.any():
+        raise StopwiseError(f"{rows.name}: no row has an answer of every stage (and a truth)")
+    kept = Rows(
+        name=rows.name,
+        stages=rows.stages,
+        costs=rows.costs,
+        labels=rows.labels,
+        codes=rows.codes[answered],
+        items=tuple(np.asarray(rows.items, dtype=object)[answered].tolist()),
+        truth=None if rows.truth is None else rows.truth[answered],
+        left_out=rows.left_out + int((~answered).sum()),
+    )
+    return Plan(kept, settings.level, tolerance / rows.costs.mistake_cost)
+
+
+def label_order(plan: Plan, seed: int | np.random.SeedSequence) -> IntArray:
+    """All items in the random order in which they would be labelled, if worth it."""
+    return np.random.default_rng(seed).permutation(len(plan.rows.codes))
+
+
+def assess(plan: Plan, order: IntArray, truth: Mapping[int, int], batch: int = 20) -> Audit:
+    """Where the audit stands, given the labels (row number to code) that there are.
+
+    A pair uses labels up to the first of its items that has none: using those beyond a gap, left
+    perhaps because the item was hard, would spoil the random order.
+    """
+    lost: set[int] = set()
+    findings = []
+    labelled = np.zeros(len(order), dtype=bool)
+    codes = np.full(len(order), -1, dtype=np.int64)
+    for item, code in truth.items():
+        labelled[item], codes[item] = True, code
+    for pair in plan.pairs:
+        own = order[plan.differ[pair][order]]
+        known = own[: _first_gap(labelled[own])]
+        finding = _finding(plan, pair, known, codes[known])
+        findings.append(finding)
+        if finding.finding == "deeper pays":
+            lost.add(pair[0])
+        elif finding.finding == "shallower is enough":
+            lost.add(pair[1])
+    left = tuple(stage for stage in plan.candidates if stage not in lost)
+    worth = plan.worth_labelling(left) if left else np.zeros(len(order), dtype=bool)
+    following = order[(worth & ~labelled)[order]][: batch if len(left) > 1 else 0]
+    every = int(plan.worth_labelling(plan.candidates).sum())
+    used = len(truth)
+    return Audit(
+        stages=plan.rows.stages,
+        in_question=left,
+        best=left[0] if len(left) == 1 else None,
+        labels=used,
+        items=len(plan.rows.codes),
+        worth_labelling=every,
+        random_labels=round(used * len(plan.rows.codes) / every) if every else 0,
+        pairs=tuple(findings),
+        next_items=tuple(int(item) for item in following),
+    )
+
+
+def _first_gap(labelled: NDArray[np.bool_]) -> int:
+    return len(labelled) if labelled.all() else int(labelled.argmin())
+
+
+def _finding(plan: Plan, pair: tuple[int, int], items: IntArray, truth: IntArray) -> PairFinding:
+    size, above, below = plan.claims(pair)
+    gains = plan.gain(pair, items, truth)
+    low, high = mean_bounds(gains, size, plan.alpha)
+    decided = first_rejection(gains, size, above, below, plan.alpha)
+    share = size / len(plan.rows.codes)
+    words = {None: "open", DEEP_PAYS: "deeper pays", SHALLOW_ENOUGH: "shallower is enough"}
+    return PairFinding(
+        shallow=pair[0],
+        deep=pair[1],
+        items=size,
+        labelled=len(items),
+        low=low * share,
+        high=high * share,
+        threshold=float(plan.rows.costs.thresholds[pair]),
+        finding=words[None if decided is None else decided[1]],
+    )

@@ -1,0 +1,179 @@
+"""The two files of an audit: the items to be labelled (CSV), and what is known so far (JSON).
+
+Every run reads the labels that were filled in, adds them to the state, and only then writes the
+next items; both files are written whole and moved into place, so nothing is lost at any moment.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
+from stopwise.logs.auditing.audit import Audit, Plan, assess, label_order
+from stopwise.logs.reading.labels import plain_label
+
+_VERSION = 1
+_FIELDS = ("version", "log", "stages", "cumulative_costs", "mistake_cost", "level", "tolerance",
+           "seed", "labels")  # fmt: skip
+LABEL_COLUMN = "label"
+
+
+@dataclass(frozen=True)
+class State:
+    """Labels by item, and what must not change while they are collected."""
+
+    form: dict[str, Any]
+    labels: dict[str, str]
+    seed: int
+
+
+def fingerprint(plan: Plan) -> str:
+    """Tells whether a log is the one the audit began with."""
+    digest = hashlib.sha256(plan.rows.codes.astype("<i8").tobytes())
+    digest.update("\x00".join((*plan.rows.labels, *plan.rows.items)).encode())
+    return digest.hexdigest()[:16]
+
+
+def load_state(path: Path, plan: Plan, seed: int) -> State:
+    """The state in a file, or a fresh one; another log or other costs are refused."""
+    if len(set(plan.rows.items)) != len(plan.rows.items):
+        raise StopwiseError(
+            "item: names are not unique, so labels could not be told apart; name another column"
+            " with --item"
+        )
+    fresh = {
+        "version": _VERSION,
+        "log": fingerprint(plan),
+        "stages": list(plan.rows.stages),
+        # Measured costs are sums in no fixed order: their last digits may differ between runs.
+        "cumulative_costs": [float(f"{cost:.10g}") for cost in plan.rows.costs.cumulative],
+        "mistake_cost": plan.rows.costs.mistake_cost,
+        "level": plan.level,
+        "tolerance": plan.tolerance,
+    }
+    if not path.exists():
+        return State(fresh, {}, whole_number("seed", seed, least=0))
+    form = parse_json_object(f"state {path}", _read(path))
+    known_keys(f"state {path}", form, _FIELDS)
+    for field in fresh:
+        if form.get(field) != fresh[field]:
+            what = "the log" if field == "log" else field
+            raise StopwiseError(
+                f"state {path}: {what} is not what it was when this audit began; go on as before,"
+                " or begin anew with another --state"
+            )
+    labels = form.get("labels")
+    if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
+        raise fail(f"state {path}: labels", labels, "an object from item to label")
+    return State(fresh, dict(labels), whole_number("seed", form.get("seed"), least=0))
+
+
+def read_labels(path: Path, plan: Plan, state: State) -> int:
+    """Add the labels that were filled in to the state; how many were new."""
+    if not path.exists():
+        return 0
+    reader = csv.DictReader(io.StringIO(_read(path).lstrip("\ufeff")))
+    if reader.fieldnames is None or not {"item", LABEL_COLUMN} <= set(reader.fieldnames):
+        raise fail(f"labels {path}", reader.fieldnames, "columns 'item' and 'label'")
+    known = set(plan.rows.items)
+    new = 0
+    for row in reader:
+        item, label = str(row["item"]), plain_label(row[LABEL_COLUMN])
+        if label is None:
+            continue
+        if item not in known:
+            raise fail(f"labels {path}: item", item, "an item of the log that all stages answered")
+        before = state.labels.get(item)
+        if before is not None and before != label:
+            raise StopwiseError(
+                f"labels {path}: item {item!r} was labelled {before!r} before and {label!r} now;"
+                " keep one of them (earlier labels are in the state file)"
+            )
+        new += before is None
+        state.labels[item] = label
+    return new
+
+
+def advance(
+    plan: Plan, state_path: Path, labels_path: Path, *, batch: int = 20, seed: int = 0,
+    blind: bool = False,
+) -> Audit:  # fmt: skip
+    """One step of an audit: labels in, state saved, verdict updated, next items out."""
+    batch = whole_number("batch", batch, least=1)
+    state = load_state(state_path, plan, seed)
+    read_labels(labels_path, plan, state)
+    codes = {label: code for code, label in enumerate(plan.rows.labels)}
+    rows = {item: at for at, item in enumerate(plan.rows.items)}
+    # A label that no stage ever gives is none of their codes: all of them are wrong there.
+    truth = {rows[item]: codes.get(label, len(codes)) for item, label in state.labels.items()}
+    _write(state_path, json.dumps({**state.form, "seed": state.seed, "labels": state.labels},
+                                  indent=1) + "\n")  # fmt: skip
+    audit = assess(plan, label_order(plan, state.seed), truth, batch)
+    _write(labels_path, _to_label(plan, audit, blind))
+    return audit
+
+
+def _to_label(plan: Plan, audit: Audit, blind: bool) -> str:
+    """The next items as CSV, with what the stages said unless that might sway the reader."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["item", *(() if blind else plan.rows.stages), LABEL_COLUMN])
+    for item in audit.next_items:
+        outputs = [plan.rows.labels[code] for code in plan.rows.codes[item]]
+        writer.writerow([plan.rows.items[item], *(() if blind else outputs), ""])
+    return text.getvalue()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StopwiseError(f"{path}: cannot be read ({error})") from None
+
+
+def _write(path: Path, text: str) -> None:
+    aside = path.with_name(path.name + ".new")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise StopwiseError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def audit_dict(audit: Audit, plan: Plan, labels_path: Path) -> dict[str, Any]:
+    """What `stopwise audit --json` prints; error differences are shares of items."""
+    names = audit.stages
+    return {
+        "version": 1,
+        "stages": list(names),
+        "settled": audit.settled,
+        "best_stage": None if audit.best is None else names[audit.best],
+        "in_question": [names[stage] for stage in audit.in_question],
+        "labels": audit.labels,
+        "items": audit.items,
+        "items_left_out": plan.rows.left_out,
+        "worth_labelling": audit.worth_labelling,
+        "random_labels": audit.random_labels,
+        "level": plan.level,
+        "pairs": [
+            {
+                "shallow": names[pair.shallow],
+                "deep": names[pair.deep],
+                "differ": pair.items,
+                "labelled": pair.labelled,
+                "error_difference_low": pair.low,
+                "error_difference_high": pair.high,
+                "threshold": pair.threshold,
+                "finding": pair.finding,
+            }
+            for pair in audit.pairs
+        ],
+        "next_items": [plan.rows.items[item] for item in audit.next_items],
+        "labels_file": str(labels_path),
+    }

@@ -1,0 +1,1 @@
+"""From counts to a verdict: what is certain, what is not knowable, what to be warned of."""

@@ -1,0 +1,113 @@
+"""The verdict held against the truth, after it was given. Nothing here flows back to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stopwise.checks import StopwiseError
+from stopwise.costs import FloatArray
+from stopwise.decisions import TIE
+from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.reading.counting import NOT_CALLED, encode, tell_blanks_apart
+from stopwise.logs.reading.files import collect, need_polars
+from stopwise.logs.reading.layouts import Log
+
+
+@dataclass(frozen=True)
+class Score:
+    """What is true of the stages, and how good the verdict was. Regret is in mistakes an item.
+
+    Attributes:
+        rows: items with a truth.
+        error_rates: of every stage, among the items that it answered.
+        error_rates_if_abstaining_is_wrong: with an abstention counted as a mistake.
+        expected_total_costs: error rate plus cumulative cost in mistakes.
+        margin: of weak dominance; None if the last stage is optimal, so that there is none.
+        certain_but_wrong: pairs called certain whose deeper stage was worth its price.
+    """
+
+    rows: int
+    error_rates: FloatArray
+    error_rates_if_abstaining_is_wrong: FloatArray
+    expected_total_costs: FloatArray
+    optimal_stage: int
+    margin: float | None
+    weak_dominance: bool
+    regret_by_stage: FloatArray
+    regret_of_recommended: float
+    certain_but_wrong: tuple[tuple[int, int], ...]
+
+
+def score(log: Log, verdict: Verdict) -> Score:
+    """Count errors in the log and compare.
+
+    >>> import polars
+    >>> from stopwise import Costs, Evidence
+    >>> from stopwise.logs.reading.layouts import open_log
+    >>> from stopwise.logs.settings import Settings
+    >>> from stopwise.logs.judging.verdict import judge
+    >>> frame = polars.DataFrame({"a": [0, 1], "b": [1, 1], "truth": [1, 1]})
+    >>> log = open_log(frame, Settings(stages=("a", "b"), costs=(0, 0.25), truth="truth"))
+    >>> evidence = Evidence.from_prefixes(2, [[0, 1], [1, 1]])
+    >>> scored = score(log, judge(("a", "b"), evidence, Costs((0.0, 0.25))))
+    >>> scored.error_rates, scored.optimal_stage, scored.regret_of_recommended
+    (array([0.5, 0. ]), 1, 0.0)
+    """
+    polars = need_polars()
+    assert log.truth is not None
+    columns = [f"y{at}" for at in range(len(log.stages))]
+    calls = [f"k{at}" for at, known in enumerate(log.calls_known) if known]
+    query = log.truth.group_by([*columns, *calls, "truth"]).agg(polars.len().alias("n"))
+    table = collect(query, log.name)
+    labels: dict[str, int] = {}
+    codes = np.stack([encode(table[name].to_list(), labels) for name in columns], axis=1)
+    known_labels = len(labels)
+    truth = encode(table["truth"].to_list(), labels)
+    number = table["n"].to_numpy().astype(np.float64)
+    known = truth >= 0
+    if not known.any():
+        raise StopwiseError(f"truth: the column {log.settings.truth!r} is blank in every row")
+    if (truth[known] >= known_labels).all():
+        raise StopwiseError(
+            f"truth: no stage ever gives a label of the column {log.settings.truth!r}; write them"
+            " with the same labels"
+        )
+    codes = tell_blanks_apart(log, table, codes)[known]
+    truth, number = truth[known], number[known]
+    answered = codes >= 0
+    wrong = answered & (codes != truth[:, None])
+    answers = number @ answered
+    if (answers == 0).any():
+        stage = log.stages[int(np.argmin(answers))]
+        raise StopwiseError(f"truth: no item that {stage} answered has a truth")
+    errors = (number @ wrong) / answers
+    called = codes != NOT_CALLED
+    with_silence = (number @ (called & (~answered | wrong))) / (number @ called)
+    return _score(verdict, errors, int(number.sum()), with_silence)
+
+
+def _score(verdict: Verdict, errors: FloatArray, rows: int, with_silence: FloatArray) -> Score:
+    totals = errors + verdict.costs.in_mistakes
+    # The largest index among the minimisers, as in stopwise.problem.
+    best = int(np.flatnonzero(totals <= totals.min() + TIE)[-1])
+    beyond = [pair for pair in verdict.pairs if pair.shallow == best]
+    margin = min((pair.threshold - pair.disagreement for pair in beyond), default=None)
+    regret = np.maximum(totals - totals[best], 0.0)
+    return Score(
+        rows=rows,
+        error_rates=errors,
+        error_rates_if_abstaining_is_wrong=with_silence,
+        expected_total_costs=totals,
+        optimal_stage=best,
+        margin=margin,
+        weak_dominance=margin is None or margin > TIE,
+        regret_by_stage=regret,
+        regret_of_recommended=float(regret[verdict.recommended]),
+        certain_but_wrong=tuple(
+            (pair.shallow, pair.deep)
+            for pair in verdict.pairs
+            if pair.certain and totals[pair.deep] < totals[pair.shallow] - TIE
+        ),
+    )

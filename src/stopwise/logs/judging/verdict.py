@@ -1,0 +1,294 @@
+"""What the evidence says: the rule's choice, what is certain, what is not knowable without labels.
+
+For any truth, gamma_i - gamma_j <= p_ij: stage i is wrong where j is right only if they differ. So
+if lambda (C_j - C_i) > p_ij, stage j cannot be worth its price over stage i: *certain*. If not,
+the truth may be on either side (it may be that j is right wherever they differ, or i), and without
+labels this is *not knowable*. The same bound gives the worst case of a choice: stopping at s
+costs at most max_j [lambda (C_s - C_j) + p_sj] more than the best stage, and that is reached when
+the truth is what stage j says. It needs no assumption at all.
+
+Two things widen the bound that "certain" rests on (`may_differ`): an item on which one of the two
+abstained counts as one on which they may differ, so that "certain" holds whether an abstention is
+held to be a mistake or is left out; and, in a partial log whose rows went deeper selectively, so
+does a row in which the deeper stage was not called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stopwise.checks import StopwiseError
+from stopwise.costs import Costs, FloatArray
+from stopwise.decisions import TIE
+from stopwise.evidence import Evidence
+from stopwise.logs.judging.intervals import rows_needed, share_bounds
+from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED
+from stopwise.policies.uss_ts import UssTs
+from stopwise.problem import IntArray
+
+CERTAIN = "certain"
+NOT_KNOWABLE = "not knowable"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """For every pair: on how many items the two answers may differ, and of how many."""
+
+    seen: IntArray
+    differ: IntArray
+
+
+@dataclass(frozen=True)
+class CostBounds:
+    """Each stage's own cost with an interval; for given costs the interval is a point."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    measured: bool
+
+    @property
+    def cumulative_low(self) -> FloatArray:
+        """The least that the stages up to each one cost."""
+        return np.cumsum(self.low)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What is known of a shallower and a deeper stage.
+
+    Attributes:
+        seen: items that both answered.
+        disagreement: share of them on which the answers differ; `low` to `high` is its interval.
+        may_differ_high: upper bound on the share of items on which the answers may differ, which
+            also counts abstentions of one of the two and selectively missing answers.
+        threshold: lambda (C_j - C_i); `threshold_low` at the lower bounds of measured costs.
+        credible_level: posterior probability, from a uniform prior, that the answers may differ on
+            less than the threshold, so that the deeper stage cannot be worth its price.
+        verdict: "certain" (the deeper stage cannot be worth its price) or "not knowable".
+        more_rows_settle: about how many items like these would make it certain; None if none.
+    """
+
+    shallow: int
+    deep: int
+    seen: int
+    disagreed: int
+    disagreement: float
+    low: float
+    high: float
+    may_differ_high: float
+    threshold: float
+    threshold_low: float
+    credible_level: float
+    verdict: str
+    more_rows_settle: int | None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the deeper stage cannot be worth its price over the shallower one."""
+        return self.verdict == CERTAIN
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where to stop, and how far that can be known. Stages are 0-based.
+
+    Attributes:
+        recommended: the first stage that every deeper one disagrees with too little to be worth
+            its price; the best stage if weak dominance holds.
+        nothing_deeper_pays: whether it is certain that no stage deeper than it is worth its price.
+            False of the last stage, which has none deeper. That a shallower stage would not be
+            enough is never certain, so only of the first stage does this prove that it is the best.
+        probability_by_stage: posterior probability that each stage is the rule's choice.
+        worst_case_regret: of every stage, in mistakes an item, at the shares seen in the log;
+            `worst_case_regret_high` at the upper bounds.
+        savings: what an item costs less than with always-last.
+        answers_changed: share of answers that differ from always-last, seen; `..._at_most`: bound.
+    """
+
+    stages: tuple[str, ...]
+    costs: Costs
+    cost_bounds: CostBounds
+    level: float
+    pairs: tuple[Pair, ...]
+    recommended: int
+    nothing_deeper_pays: bool
+    probability_by_stage: FloatArray
+    worst_case_regret: FloatArray
+    worst_case_regret_high: FloatArray
+    minimax_stage: int
+    savings: float
+    answers_changed: float
+    answers_changed_at_most: float
+
+    def pair(self, shallow: int, deep: int) -> Pair:
+        """The pair of these two stages."""
+        return next(p for p in self.pairs if (p.shallow, p.deep) == (shallow, deep))
+
+
+def doubt_of(codes: IntArray, number: IntArray, selective: Iterable[int] = ()) -> Doubt:
+    """Count the items on which two answers differ or may differ (see the top of this file).
+
+    >>> doubt = doubt_of(np.array([[0, 0], [0, 1], [-1, 0], [-1, -1]]), np.array([5, 1, 2, 9]))
+    >>> doubt.differ[0, 1], doubt.seen[0, 1]
+    (np.int64(3), np.int64(8))
+    """
+    count = codes.shape[1]
+    seen = np.zeros((count, count), dtype=np.int64)
+    differ = np.zeros((count, count), dtype=np.int64)
+    chosen = set(selective)
+    for i in range(count):
+        for j in range(i + 1, count):
+            a, b = codes[:, i], codes[:, j]
+            both = (a >= 0) & (b >= 0)
+            one = ((a == ABSTAINED_CODE) & (b >= 0)) | ((a >= 0) & (b == ABSTAINED_CODE))
+            if {i, j} & chosen:
+                one |= ((a == NOT_CALLED) != (b == NOT_CALLED)) & ((a >= 0) | (b >= 0))
+            seen[i, j] = number[both | one].sum()
+            differ[i, j] = number[(both & (a != b)) | one].sum()
+    return Doubt(seen, differ)
+
+
+def rule_choice(disagreement: FloatArray, thresholds: FloatArray) -> int:
+    """The first stage that passes against every deeper one: min B of Lemma 1, at known shares.
+
+    >>> shares = np.array([[0, 0.3, 0.2], [0, 0, 0.1], [0, 0, 0]])
+    >>> rule_choice(shares, Costs((0.0, 0.2, 0.5)).thresholds)
+    1
+    """
+    passes = thresholds > disagreement + TIE
+    last = len(passes) - 1
+    return next(i for i in range(last + 1) if i == last or passes[i, i + 1 :].all())
+
+
+def worst_cases(disagreement: FloatArray, in_mistakes: FloatArray) -> FloatArray:
+    """The regret of every stage under the truth that is worst for it: sharp, without assumption.
+
+    Args:
+        disagreement: upper triangle of p_ij.
+        in_mistakes: lambda C_i.
+
+    >>> worst_cases(np.array([[0, 0.25], [0, 0]]), np.array([0.0, 0.125]))
+    array([0.125, 0.375])
+    """
+    p = np.triu(disagreement, 1)
+    return np.asarray((in_mistakes[:, None] - in_mistakes[None, :] + p + p.T).max(axis=1))
+
+
+def judge(
+    stages: tuple[str, ...],
+    evidence: Evidence,
+    costs: Costs,
+    *,
+    level: float = 0.99,
+    doubt: Doubt | None = None,
+    cost_bounds: CostBounds | None = None,
+    families: int = 1,
+) -> Verdict:
+    """Judge a cascade from its evidence.
+
+    Args:
+        level: chance that all that is called certain is so, over all pairs together (and over
+            `families` verdicts of equal kind, such as segments).
+        doubt: on how many items answers may differ; by default, those on which they do.
+        cost_bounds: intervals of measured costs; by default, the costs are exact.
+
+    >>> evidence = Evidence.from_counts([[0, 1000], [0, 0]], [[0, 20], [0, 0]])
+    >>> verdict = judge(("fast", "slow"), evidence, Costs((0.0, 0.1)))
+    >>> verdict.stages[verdict.recommended], verdict.pairs[0].verdict
+    ('fast', 'certain')
+    """
+    count = evidence.count
+    refuse_no_overlap(stages, evidence)
+    if cost_bounds is None:
+        own = tuple(float(cost) for cost in costs.per_stage)
+        cost_bounds = CostBounds(own, own, measured=False)
+    tail = pair_tail(level, count, cost_bounds.measured, families)
+    doubt = doubt or Doubt(evidence.seen, evidence.disagreed)
+    low, high = share_bounds(evidence.disagreed, evidence.seen, tail)
+    _, may_high = share_bounds(doubt.differ, doubt.seen, tail)
+    may_high = np.maximum(may_high, high)
+    as_evidence = Evidence.from_counts(doubt.seen, doubt.differ)
+    credible, _ = UssTs().pair_tests(as_evidence, costs)
+    shares = evidence.disagreement
+    lows = cost_bounds.cumulative_low / costs.mistake_cost
+    pairs = []
+    for i, j in pair_indices(count):
+        threshold_low = float(lows[j] - lows[i])
+        may_share = doubt.differ[i, j] / doubt.seen[i, j]
+        pairs.append(
+            Pair(
+                shallow=i,
+                deep=j,
+                seen=int(evidence.seen[i, j]),
+                disagreed=int(evidence.disagreed[i, j]),
+                disagreement=float(shares[i, j]),
+                low=float(low[i, j]),
+                high=float(high[i, j]),
+                may_differ_high=float(may_high[i, j]),
+                threshold=float(costs.thresholds[i, j]),
+                threshold_low=threshold_low,
+                credible_level=float(credible[i, j]),
+                verdict=CERTAIN if threshold_low > may_high[i, j] else NOT_KNOWABLE,
+                more_rows_settle=rows_needed(may_share, threshold_low, tail),
+            )
+        )
+    recommended = rule_choice(shares, costs.thresholds)
+    last = count - 1
+    deeper = [pair for pair in pairs if pair.shallow == recommended]
+    worst = worst_cases(shares, costs.in_mistakes)
+    at_last = recommended == last
+    return Verdict(
+        stages=stages,
+        costs=costs,
+        cost_bounds=cost_bounds,
+        level=level,
+        pairs=tuple(pairs),
+        recommended=recommended,
+        nothing_deeper_pays=bool(deeper) and all(pair.certain for pair in deeper),
+        probability_by_stage=np.abs(UssTs().probabilities(evidence, 1, costs)),  # no -0.0
+        worst_case_regret=worst,
+        worst_case_regret_high=worst_cases(may_high, costs.in_mistakes),
+        minimax_stage=int(np.flatnonzero(worst <= worst.min() + TIE)[0]),
+        savings=costs.cumulative[last] - costs.cumulative[recommended],
+        answers_changed=0.0 if at_last else float(shares[recommended, last]),
+        answers_changed_at_most=0.0 if at_last else float(may_high[recommended, last]),
+    )
+
+
+def pair_tail(level: float, count: int, measured: bool, families: int) -> float:
+    """The share of 1 - level that one bound of one pair may use up (Bonferroni).
+
+    Half goes to measured costs, where there are any.
+
+    >>> round(pair_tail(0.99, 3, False, 1), 6)
+    0.003333
+    """
+    return (1 - level) / (count * (count - 1) // 2) / families / (2 if measured else 1)
+
+
+def pair_indices(count: int) -> list[tuple[int, int]]:
+    """All (shallow, deep), in order.
+
+    >>> pair_indices(3)
+    [(0, 1), (0, 2), (1, 2)]
+    """
+    return [(i, j) for i in range(count) for j in range(i + 1, count)]
+
+
+def refuse_no_overlap(stages: tuple[str, ...], evidence: Evidence) -> None:
+    """Two stages that never answered the same item cannot be compared."""
+    for i, j in pair_indices(evidence.count):
+        if evidence.seen[i, j] == 0:
+            raise StopwiseError(
+                f"stages {stages[i]} and {stages[j]}: no item was answered by both, so their"
+                " disagreement is unknown; leave one out, or log both on some items (shadow mode)"
+            )
+
+
+def unseen_pairs(evidence: Evidence) -> NDArray[np.bool_]:
+    """Which pairs i < j were never seen together."""
+    return np.asarray(np.triu(evidence.seen == 0, 1))

@@ -1,0 +1,74 @@
+"""What dropping a stage, or swapping two neighbours, would change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stopwise.costs import Costs
+from stopwise.logs.judging.verdict import Verdict, rule_choice, worst_cases
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Another cascade made of the same stages.
+
+    Attributes:
+        change: what is done, in words.
+        stages: the new order (indices of the present stages).
+        recommended: the rule's choice there (index of a present stage).
+        cost: what an item costs when stopped there; `cost_change` against the present choice.
+        worst_case_regret: of that choice, among the stages that are left, in mistakes.
+    """
+
+    change: str
+    stages: tuple[int, ...]
+    recommended: int
+    cost: float
+    cost_change: float
+    worst_case_regret: float
+
+
+def what_ifs(verdict: Verdict) -> tuple[WhatIf, ...]:
+    """Every single drop (of three stages or more) and every swap of neighbours.
+
+    >>> from stopwise import Costs, Evidence
+    >>> from stopwise.logs.judging.verdict import judge
+    >>> evidence = Evidence.from_counts([[0, 100], [0, 0]], [[0, 50], [0, 0]])
+    >>> changes = what_ifs(judge(("fast", "slow"), evidence, Costs((0.25, 0.5))))
+    >>> changes[0].change, changes[0].recommended, changes[0].cost
+    ('swap fast and slow', 0, 0.5)
+    """
+    names = verdict.stages
+    count = len(names)
+    everything = range(count)
+    changes: list[tuple[str, tuple[int, ...]]] = []
+    if count > 2:
+        changes += [
+            (f"drop {names[s]}", tuple(k for k in everything if k != s)) for s in everything
+        ]
+    for s in range(count - 1):
+        order = list(everything)
+        order[s], order[s + 1] = order[s + 1], order[s]
+        changes.append((f"swap {names[s]} and {names[s + 1]}", tuple(order)))
+    return tuple(_evaluate(verdict, change, order) for change, order in changes)
+
+
+def _evaluate(verdict: Verdict, change: str, order: tuple[int, ...]) -> WhatIf:
+    count = len(verdict.stages)
+    shares = np.zeros((count, count))
+    for pair in verdict.pairs:
+        shares[pair.shallow, pair.deep] = shares[pair.deep, pair.shallow] = pair.disagreement
+    picked = shares[np.ix_(order, order)]
+    own = verdict.costs.per_stage
+    costs = Costs.from_stages([max(float(own[s]), 0.0) for s in order], verdict.costs.mistake_cost)
+    choice = rule_choice(picked, costs.thresholds)
+    return WhatIf(
+        change=change,
+        stages=order,
+        recommended=order[choice],
+        cost=costs.cumulative[choice],
+        cost_change=costs.cumulative[choice] - verdict.costs.cumulative[verdict.recommended],
+        worst_case_regret=float(worst_cases(picked, costs.in_mistakes)[choice]),
+    )

@@ -1,0 +1,1 @@
+"""From files, frames and queries to counted patterns and rows."""

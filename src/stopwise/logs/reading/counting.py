@@ -1,0 +1,256 @@
+"""One group-by over output patterns, and what follows from the patterns: evidence, abstentions.
+
+The query groups raw outputs, the segment and the twentieth of the log a row lies in; everything
+later works on the groups, of which there are few, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stopwise.checks import StopwiseError, fail
+from stopwise.evidence import Evidence
+from stopwise.logs.reading.files import collect, need_polars
+from stopwise.logs.reading.labels import plain_label, refuse_disjoint_labels, too_many_labels
+from stopwise.logs.reading.layouts import Log
+from stopwise.problem import IntArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ABSTAINED_CODE = -1
+NOT_CALLED = -2
+BLOCKS = 20
+"""Parts of equal length, in the order of the rows, in which change over time is looked for."""
+
+_MOST_SEGMENTS = 200
+_PEEK = 100_000
+
+
+@dataclass(frozen=True)
+class MeasuredCosts:
+    """Number, sum and sum of squares of every stage's costs over the rows that called it."""
+
+    number: NDArray[np.float64]
+    total: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each pattern of outputs occurs.
+
+    Attributes:
+        labels: written form of every output; a code is an index into it.
+        codes: a row a pattern, a column a stage; -1 is *abstained*, -2 *not called*.
+        number: how many rows of the log have the pattern.
+        block: which of the `blocks` parts of the log they lie in.
+        segment: index into `segments`, or -1 for a blank one.
+    """
+
+    stages: tuple[str, ...]
+    labels: tuple[str, ...]
+    codes: IntArray
+    number: IntArray
+    block: IntArray
+    blocks: int
+    segment: IntArray
+    segments: tuple[str, ...]
+    costs: MeasuredCosts | None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the log, or items of a long one."""
+        return int(self.number.sum())
+
+    def where(self, mask: NDArray[np.bool_]) -> Counts:
+        """Only these patterns."""
+        return replace(
+            self,
+            codes=self.codes[mask],
+            number=self.number[mask],
+            block=self.block[mask],
+            segment=self.segment[mask],
+        )
+
+    def evidence(self) -> Evidence:
+        """The pair counters of these rows."""
+        return Evidence.from_codes(self.codes, self.number)
+
+
+def count(log: Log, *, compare_labels: bool = True) -> Counts:
+    """Read a log once and count its patterns.
+
+    Args:
+        compare_labels: refuse stages without a label in common (a small part of a log may have
+            such, a whole log should not).
+
+    >>> import polars
+    >>> from stopwise.logs.reading.layouts import open_log
+    >>> from stopwise.logs.settings import Settings
+    >>> frame = polars.DataFrame({"fast": ["a", "b", None], "slow": ["a", "a", "a"]})
+    >>> counts = count(open_log(frame, Settings(stages=("fast", "slow"), costs=(1, 5))))
+    >>> counts.rows, counts.evidence().seen[0, 1], counts.evidence().disagreed[0, 1]
+    (3, np.int64(2), np.int64(1))
+    """
+    polars = need_polars()
+    rows = int(collect(log.outputs.select(polars.len()), log.name).item())
+    if rows == 0:
+        raise StopwiseError(f"{log.name}: there are no rows; need one for each item")
+    columns = [f"y{at}" for at in range(len(log.stages))]
+    _refuse_free_text(log, columns)
+    blocks = min(BLOCKS, rows)
+    table = collect(pattern_query(log, rows, blocks), log.name)
+    return _encode(log, table, blocks, compare_labels)
+
+
+def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:
+    """The one group-by: rows by outputs, calls, segment and part of the log."""
+    polars = need_polars()
+    names = log.outputs.collect_schema().names()
+    keys = [name for name in names if name[0] == "y" or name[0] == "k" or name == "segment"]
+    sums = [polars.len().alias("number")]
+    if log.measured:
+        for at in range(len(log.stages)):
+            cost = polars.col(f"c{at}")
+            text = polars.col(f"y{at}").cast(polars.String).str.strip_chars()
+            # A stage that was not called is often billed 0 and blank: that is no cost of it.
+            counted = cost.filter((cost > 0) | (text.is_not_null() & (text != "")))
+            sums += [
+                counted.sum().alias(f"total{at}"),
+                (counted * counted).sum().alias(f"squares{at}"),
+                counted.count().alias(f"counted{at}"),
+                cost.min().alias(f"least{at}"),
+                polars.col(f"bad{at}").any().alias(f"bad{at}"),
+            ]
+    length = -(-rows // blocks)
+    indexed = log.outputs.with_row_index("row")
+    return indexed.group_by([*keys, (polars.col("row") // length).alias("block")]).agg(sums)
+
+
+def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) -> Counts:
+    labels: dict[str, int] = {}
+    columns = []
+    for at, stage in enumerate(log.stages):
+        codes = encode(table[f"y{at}"].to_list(), labels)
+        columns.append(codes)
+        distinct = len(np.unique(codes[codes >= 0]))
+        if distinct > log.settings.max_labels:
+            raise too_many_labels(stage, distinct, log.settings.max_labels)
+    raw, labels = _in_order(np.stack(columns, axis=1), labels)
+    if compare_labels:
+        refuse_disjoint_labels(log.stages, raw, list(labels))
+    segments: dict[str, int] = {}
+    segment = np.full(table.height, -1, dtype=np.int64)
+    if "segment" in table.columns:
+        segment = encode(table["segment"].to_list(), segments)
+        segment, segments = _in_order(segment, segments)
+        if len(segments) > _MOST_SEGMENTS:
+            raise fail(
+                "segment", f"{len(segments)} different values",
+                f"a column with at most {_MOST_SEGMENTS}",
+            )  # fmt: skip
+    return Counts(
+        stages=log.stages,
+        labels=tuple(labels),
+        codes=tell_blanks_apart(log, table, raw),
+        number=table["number"].to_numpy().astype(np.int64),
+        block=table["block"].to_numpy().astype(np.int64),
+        blocks=blocks,
+        segment=segment,
+        segments=tuple(segments),
+        costs=_measured(log, table) if log.measured else None,
+    )
+
+
+def encode(values: Iterable[object], labels: dict[str, int]) -> IntArray:
+    """Codes of outputs, -1 for blank ones; new labels are added to `labels`.
+
+    >>> encode(["b", None, "a", "b "], {"a": 0})
+    array([ 1, -1,  0,  1])
+    """
+    known: dict[object, int] = {}
+    codes = []
+    for value in values:
+        # True == 1 == 1.0 for a dict, but not for a reader; NaN is never equal to itself.
+        key = (type(value), value)
+        code = known.get(key)
+        if code is None:
+            label = plain_label(value)
+            code = -1 if label is None else labels.setdefault(label, len(labels))
+            known[key] = code
+        codes.append(code)
+    return np.array(codes, dtype=np.int64)
+
+
+def _in_order(codes: IntArray, labels: dict[str, int]) -> tuple[IntArray, dict[str, int]]:
+    """Codes in the order of the labels: groups come in no order, results should not depend on it.
+
+    >>> _in_order(np.array([[0, -1, 1]]), {"b": 0, "a": 1})
+    (array([[ 1, -1,  0]]), {'a': 0, 'b': 1})
+    """
+    ordered = {label: code for code, label in enumerate(sorted(labels))}
+    renamed = np.array([ordered[label] for label in labels] + [-1], dtype=np.int64)
+    return renamed[codes], ordered
+
+
+def tell_blanks_apart(log: Log, table: pl.DataFrame, raw: IntArray) -> IntArray:
+    """A blank is an abstention if the stage was called; a call is known, or seen from what follows.
+
+    Where the log does not say which stages were called, a blank before an answer is an abstention,
+    and blanks at the end are what the settings say (by default, a cascade that stopped before).
+    """
+    codes = raw.copy()
+    for at in range(len(log.stages)):
+        blank = raw[:, at] < 0
+        if log.calls_known[at]:
+            called = table[f"k{at}"].to_numpy()
+        elif log.settings.trailing_blanks == "abstained":
+            called = np.ones(len(raw), dtype=bool)
+        else:
+            called = np.asarray((raw[:, at + 1 :] >= 0).any(axis=1))
+        codes[blank & ~called, at] = NOT_CALLED
+    return codes
+
+
+def _measured(log: Log, table: pl.DataFrame) -> MeasuredCosts:
+    def add(field: str) -> NDArray[np.float64]:
+        # fsum is exact, so the order of the groups, which is none, does not show in the result.
+        columns = [f"{field}{at}" for at in range(len(log.stages))]
+        return np.array([math.fsum(table[name].to_list()) for name in columns])
+
+    for at, stage in enumerate(log.stages):
+        if bool(table[f"bad{at}"].any()):
+            raise StopwiseError(
+                f"costs of {stage}: not all are numbers; mend them or give --costs 1,2,..."
+            )
+        least: Any = table[f"least{at}"].min()
+        if least is not None and float(least) < 0:
+            raise fail(f"costs of {stage}", float(least), "0 or more in every row")
+    measured = MeasuredCosts(add("counted"), add("total"), add("squares"))
+    for at, stage in enumerate(log.stages):
+        if measured.number[at] < 2:
+            raise StopwiseError(
+                f"costs of {stage}: the log has no two of them; give --costs 1,2,... instead"
+            )
+    return measured
+
+
+# ---- refusals -------------------------------------------------------------------------------
+
+
+def _refuse_free_text(log: Log, columns: list[str]) -> None:
+    """Look at the first rows before grouping millions of different texts."""
+    polars = need_polars()
+    peek = collect(
+        log.outputs.head(_PEEK).select(polars.col(name).n_unique() for name in columns), log.name
+    )
+    for name, stage in zip(columns, log.stages, strict=True):
+        if int(peek[name][0]) > log.settings.max_labels + 1:  # a blank counts as one here
+            raise too_many_labels(stage, int(peek[name][0]), log.settings.max_labels)

@@ -1,0 +1,1 @@
+"""A policy over a log as if live, beside the baselines."""

@@ -1,0 +1,166 @@
+"""What came of a way to stop: of a policy over its runs, and of the baselines beside it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stopwise.costs import FloatArray
+from stopwise.decisions import TIE
+from stopwise.logs.judging.verdict import rule_choice
+from stopwise.logs.reading.rows import Rows
+from stopwise.problem import IntArray
+
+PARTS = 20
+
+Run = tuple[IntArray, IntArray]
+"""Which rows a run met, in order, and the depth of each round."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a way to stop, an item on average.
+
+    Attributes:
+        name: of the policy or baseline.
+        cost: what an item costs.
+        differs: share of answers that differ from always-last.
+        no_answer: share of items that ended at a stage that abstained.
+        stage_share: share of items that stopped at each stage.
+        error_rate: with truth: share of wrong answers, no answer included.
+        regret: with truth: what an item costs more, mistakes included, than under the best fixed
+            stage in hindsight; in mistakes. May be negative where a rule looks at the outputs.
+        cost_half_width, differs_half_width, regret_half_width: of 95 % intervals over
+            replications; 0 where nothing is random.
+    """
+
+    name: str
+    cost: float
+    differs: float
+    no_answer: float
+    stage_share: tuple[float, ...]
+    error_rate: float | None = None
+    regret: float | None = None
+    cost_half_width: float = 0.0
+    differs_half_width: float = 0.0
+    regret_half_width: float = 0.0
+
+
+class Scorer:
+    """Turns depths into cost, changes and, with truth, errors."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.optimal_stage: int | None = None
+        self._wrong: FloatArray | None = None
+        if rows.truth is not None:
+            # No answer is no right answer: a cascade that ends there has not served the item.
+            self._wrong = (rows.codes != rows.truth[:, None]).astype(np.float64)
+            totals = self._wrong.mean(axis=0) + rows.costs.in_mistakes
+            self.best_total = float(totals.min())
+            self.optimal_stage = int(np.flatnonzero(totals <= self.best_total + TIE)[-1])
+
+    def values(self, index: IntArray, depths: IntArray) -> dict[str, float]:
+        """Averages over the items of a run."""
+        rows = self.rows
+        answers = rows.codes[index, depths]
+        last = rows.codes[index, -1]
+        found = {
+            "cost": float(np.asarray(rows.costs.cumulative)[depths].mean()),
+            "differs": float(((answers != last) & (answers >= 0)).mean()),
+            "no_answer": float((answers < 0).mean()),
+        }
+        if self._wrong is not None:
+            found["error_rate"] = float(self._wrong[index, depths].mean())
+            total = found["error_rate"] + float(rows.costs.in_mistakes[depths].mean())
+            found["regret"] = total - self.best_total
+        return found
+
+    def outcome(self, name: str, depths: IntArray) -> Outcome:
+        """Of a way to stop that has no chance in it, over all rows."""
+        index = np.arange(len(depths))
+        return Outcome(
+            name=name,
+            stage_share=shares_of(depths, len(self.rows.stages)),
+            **self.values(index, depths),
+        )
+
+
+def summarise(
+    name: str, scorer: Scorer, runs: list[Run]
+) -> tuple[Outcome, tuple[tuple[int, tuple[float, ...]], ...]]:
+    """The outcome of a policy over its runs, and its stage share in each part of the rounds."""
+    count = len(scorer.rows.stages)
+    values = [scorer.values(*run) for run in runs]
+    means = {key: float(np.mean([v[key] for v in values])) for key in values[0]}
+    widths = {
+        f"{key}_half_width": _half_width([v[key] for v in values])
+        for key in ("cost", "differs", "regret")
+        if key in values[0]
+    }
+    depths = np.stack([depths for _, depths in runs])
+    ends = np.unique(np.linspace(0, depths.shape[1], PARTS + 1).round().astype(int))
+    over_time = tuple(
+        (int(end), shares_of(depths[:, start:end].ravel(), count))
+        for start, end in itertools.pairwise(ends)
+    )
+    return Outcome(
+        name=name, stage_share=shares_of(depths.ravel(), count), **means, **widths
+    ), over_time
+
+
+def baselines(scorer: Scorer, outcome: Outcome) -> Iterator[Outcome]:
+    """What a policy should be held against, over the same rows."""
+    rows = scorer.rows
+    length, last = len(rows.codes), len(rows.stages) - 1
+
+    def fixed(stage: int) -> IntArray:
+        return np.full(length, stage, dtype=np.int64)
+
+    yield scorer.outcome("always first", fixed(0))
+    yield scorer.outcome("always last", fixed(last))
+    if scorer.optimal_stage is not None:
+        best = scorer.optimal_stage
+        yield scorer.outcome(f"best fixed stage in hindsight ({rows.stages[best]})", fixed(best))
+    else:
+        best = rule_choice(rows.evidence().disagreement, rows.costs.thresholds)
+        name = f"the rule's stage, knowing the whole log ({rows.stages[best]})"
+        yield scorer.outcome(name, fixed(best))
+    yield scorer.outcome("on until two in a row agree", two_in_a_row(rows.codes))
+    # Expected values of a stage drawn blindly with the policy's own shares, so at its cost.
+    each = [scorer.values(np.arange(length), fixed(stage)) for stage in range(last + 1)]
+    shares = outcome.stage_share
+    yield Outcome(
+        name="random stopping at equal cost",
+        stage_share=shares,
+        **{key: sum(p * v[key] for p, v in zip(shares, each, strict=True)) for key in each[0]},
+    )
+
+
+def two_in_a_row(codes: IntArray) -> IntArray:
+    """The depth at which a stage first agrees with the one before it, else the last.
+
+    >>> two_in_a_row(np.array([[0, 0, 1], [0, 1, 1], [0, 1, 0], [-1, -1, 0]]))
+    array([1, 2, 2, 2])
+    """
+    agree = (codes[:, 1:] == codes[:, :-1]) & (codes[:, 1:] >= 0)
+    return np.asarray(np.where(agree.any(axis=1), agree.argmax(axis=1) + 1, codes.shape[1] - 1))
+
+
+def shares_of(depths: IntArray, count: int) -> tuple[float, ...]:
+    """The share of each depth."""
+    shares = np.bincount(depths, minlength=count) / len(depths)
+    return tuple(float(share) for share in shares)
+
+
+def _half_width(values: list[float]) -> float:
+    if len(values) < 2:
+        return 0.0
+    from scipy.special import stdtrit
+
+    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return float(stdtrit(len(values) - 1, 0.975)) * spread

@@ -1,0 +1,195 @@
+"""`replay`: a policy over a log as if live, beside the honest baselines."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.evidence import ABSTAINED, Evidence
+from stopwise.logs.analysis import settings_from
+from stopwise.logs.reading.rows import Rows, read_rows
+from stopwise.logs.replaying.outcomes import Outcome, Run, Scorer, baselines, summarise
+from stopwise.logs.settings import Settings
+from stopwise.policies.base import Policy
+from stopwise.policies.registry import make_policy
+from stopwise.problem import IntArray
+
+ORDERS = ("log", "shuffled")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The result of `replay`: the policy first, then the baselines.
+
+    Attributes:
+        over_time: stage share of the policy in each part of the rounds.
+        optimal_stage: with truth, the best fixed stage of these rows.
+    """
+
+    policy: str
+    stages: tuple[str, ...]
+    rounds: int
+    replications: int
+    order: str
+    seed: int
+    left_out: int
+    outcomes: tuple[Outcome, ...]
+    over_time: tuple[tuple[int, tuple[float, ...]], ...]
+    optimal_stage: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `stopwise replay --json` prints; regrets are in mistakes an item."""
+        return {
+            "version": 1,
+            "policy": self.policy,
+            "stages": list(self.stages),
+            "rounds": self.rounds,
+            "replications": self.replications,
+            "order": self.order,
+            "seed": self.seed,
+            "rows_left_out": self.left_out,
+            "optimal_stage": None
+            if self.optimal_stage is None
+            else self.stages[self.optimal_stage],
+            "outcomes": [
+                {key: list(v) if isinstance(v, tuple) else v for key, v in vars(outcome).items()}
+                for outcome in self.outcomes
+            ],
+            "over_time": [
+                {"rounds": rounds, "stage_share": list(share)} for rounds, share in self.over_time
+            ],
+        }
+
+
+def replay(
+    log: object,
+    policy: str | Policy = "uss-ts",
+    settings: Settings | None = None,
+    *,
+    order: str = "log",
+    replications: int = 20,
+    rounds: int | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    **given: Any,
+) -> Replay:
+    """Run a policy over a log, showing it in each round only the stages that it calls.
+
+    Args:
+        order: "log" takes the rows as they come, "shuffled" in a new order in every replication.
+        replications: independent runs.
+        rounds: rows in a run; by default all.
+        jobs: workers; -1 for one for every core. The result does not depend on it.
+
+    >>> import polars
+    >>> frame = polars.DataFrame({"fast": [0, 1] * 200, "slow": [0, 1] * 200})
+    >>> result = replay(frame, stages=["fast", "slow"], costs=[0, 0.5], replications=5)
+    >>> result.outcomes[0].differs, result.outcomes[0].stage_share[0] > 0.9
+    (0.0, True)
+    """
+    settings = settings_from(settings, given)
+    if order not in ORDERS:
+        raise fail("order", order, " or ".join(ORDERS))
+    replications = whole_number("replications", replications, least=1)
+    seed = whole_number("seed", seed, least=0)
+    rows = read_rows(log, settings)
+    if settings.truth is not None:
+        rows = _with_known_truth(rows)
+    length = len(rows.codes)
+    if rounds is not None:
+        length = min(length, whole_number("rounds", rounds, least=1))
+    if order == "log":
+        rows = _first(rows, length)
+    chosen = make_policy(policy)
+    scorer = Scorer(rows)
+    if chosen.name == "oracle" and scorer.optimal_stage is None:
+        raise StopwiseError("policy oracle: give --truth, which alone can tell it the best stage")
+    told = chosen.told(horizon=length, optimal_stage=scorer.optimal_stage or 0)
+    runs = list(_runs(rows, told, order, length, replications, seed, jobs, progress))
+    outcome, over_time = summarise(chosen.label(), scorer, runs)
+    return Replay(
+        policy=chosen.label(),
+        stages=rows.stages,
+        rounds=length,
+        replications=replications,
+        order=order,
+        seed=seed,
+        left_out=rows.left_out,
+        outcomes=(outcome, *baselines(scorer, outcome)),
+        over_time=over_time,
+        optimal_stage=scorer.optimal_stage,
+    )
+
+
+def run_once(rows: Rows, policy: Policy, order: IntArray, rng: np.random.Generator) -> IntArray:
+    """One run over the rows in this order; the depth of every round.
+
+    The policy is handed the outputs of the stages that it called and nothing else.
+    """
+    evidence = Evidence(len(rows.stages))
+    outputs = [
+        tuple(ABSTAINED if code < 0 else code for code in row) for row in rows.codes[order].tolist()
+    ]
+    depths = np.empty(len(order), dtype=np.int64)
+    for at, output in enumerate(outputs):
+        depth = policy.draw(evidence, at + 1, rows.costs, rng)
+        policy.record(evidence, at + 1, output[: depth + 1])
+        depths[at] = depth
+    return depths
+
+
+def _runs(
+    rows: Rows,
+    policy: Policy,
+    order: str,
+    length: int,
+    replications: int,
+    seed: int,
+    jobs: int,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Run]:
+    from joblib import Parallel, delayed
+
+    def done(results: Any) -> Iterator[Run]:
+        for at, result in enumerate(results):
+            if progress is not None:
+                progress(at + 1, replications)
+            yield result
+
+    seeds = np.random.SeedSequence(seed).spawn(replications)
+    tasks = ((rows, policy, order, length, child) for child in seeds)
+    if jobs == 1 or replications == 1:
+        yield from done(_one(*task) for task in tasks)
+        return
+    workers = Parallel(n_jobs=jobs, return_as="generator")
+    yield from done(workers(delayed(_one)(*task) for task in tasks))
+
+
+def _one(rows: Rows, policy: Policy, order: str, length: int, seed: np.random.SeedSequence) -> Run:
+    order_seed, policy_seed = seed.spawn(2)
+    index = np.arange(length)
+    if order == "shuffled":
+        index = np.random.default_rng(order_seed).permutation(len(rows.codes))[:length]
+    return index, run_once(rows, policy, index, np.random.default_rng(policy_seed))
+
+
+def _first(rows: Rows, length: int) -> Rows:
+    truth = None if rows.truth is None else rows.truth[:length]
+    return dataclasses.replace(
+        rows, codes=rows.codes[:length], items=rows.items[:length], truth=truth
+    )
+
+
+def _with_known_truth(rows: Rows) -> Rows:
+    assert rows.truth is not None
+    known = rows.truth >= 0
+    if not known.any():
+        raise StopwiseError("truth: the column is blank in every complete row")
+    items = tuple(np.asarray(rows.items, dtype=object)[known].tolist())
+    return dataclasses.replace(rows, codes=rows.codes[known], items=items, truth=rows.truth[known])

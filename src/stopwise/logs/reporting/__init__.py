@@ -1,0 +1,1 @@
+"""A verdict in words, as JSON, and as a page with plots."""

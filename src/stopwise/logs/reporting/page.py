@@ -1,0 +1,220 @@
+"""The report: one HTML page that needs nothing else, for a manager first and an engineer below."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from stopwise.logs.reporting import page_detail, plots, words
+from stopwise.logs.reporting.page_parts import section, table, with_code
+from stopwise.logs.reporting.page_style import STYLE
+from stopwise.logs.reporting.svg import GOOD, OPEN
+from stopwise.logs.reporting.words import amount, share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stopwise.logs.analysis import Analysis
+
+PLAIN_NAMES = {
+    "abstentions": "Stages that give no answer",
+    "dearer_than_a_mistake": "Dearer than a mistake",
+    "drift": "Changes over the log",
+    "few_rows": "Few rows",
+    "labels_differ_in_case": "Labels alike",
+    "mistake_cost_assumed": "Mistake cost assumed",
+    "more_rows_would_tell": "More rows would tell",
+    "not_strongly_dominant": "Answers switch back",
+    "order_questioned": "Order in question",
+    "outlier_stage": "Agrees with nobody",
+    "partial_log": "Partial log",
+    "selective_log": "Selective log",
+    "sorted_log": "Sorted log",
+}
+
+
+def report(analysis: Analysis) -> str:
+    """The page as text."""
+    sections = [
+        _head(analysis),
+        _knowable(analysis),
+        _truth(analysis),
+        _sweep(analysis),
+        _warnings(analysis),
+        _what_ifs(analysis),
+        _segments(analysis),
+        page_detail.ladders(analysis),
+        page_detail.stages(analysis),
+        page_detail.pairs(analysis),
+        page_detail.matrix(analysis),
+        page_detail.over_time(analysis),
+        page_detail.method(analysis),
+    ]
+    title = escape(f"Where to stop: {_file_name(analysis)}")
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{STYLE}</style></head><body><main>"
+        + "".join(filter(None, sections))
+        + "</main></body></html>\n"
+    )
+
+
+def _file_name(analysis: Analysis) -> str:
+    """The last part of the log's name: a report that is passed on should not show folders."""
+    return analysis.name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def _head(analysis: Analysis) -> str:
+    verdict = analysis.verdict
+    last = len(verdict.stages) - 1
+    stage = verdict.stages[verdict.recommended]
+    total = verdict.costs.cumulative[last]
+    if verdict.nothing_deeper_pays and verdict.recommended == 0:
+        sure = ("Certain", "that it is the best stage, whatever the truth")
+    elif verdict.nothing_deeper_pays:
+        sure = ("Certain: not deeper", "whether a shallower stage is enough needs labels")
+    elif verdict.recommended == last:
+        sure = ("Not knowable", "without labels, whether a shallower stage would be enough")
+    else:
+        sure = ("Not certain", "yet: too few rows, or too close")
+    saved = f"{share(verdict.savings / total)} of always {verdict.stages[last]}" if total else ""
+    tiles = [
+        ("Stop at", stage, f"stage {verdict.recommended + 1} of {last + 1}"),
+        ("Saves an item", amount(verdict.savings), saved),
+        (
+            "Answers that change",
+            f"≤ {share(verdict.answers_changed_at_most)}" if verdict.recommended < last else "none",
+            f"against always {verdict.stages[last]}; {share(verdict.answers_changed)} in this log",
+        ),
+        ("How sure", *sure),
+    ]
+    cells = "".join(
+        f'<div class="tile"><div class="k">{escape(k)}</div><div class="v">{escape(v)}</div>'
+        f'<div class="n">{escape(n)}</div></div>'
+        for k, v, n in tiles
+    )
+    caution = words.caution_sentence(analysis)
+    doubt = f'<p class="doubt">{escape(caution)}</p>' if caution else ""
+    costs = "measured in the log" if verdict.cost_bounds.measured else "as given"
+    return (
+        '<header><p class="eyebrow">Where should this cascade stop? · '
+        f"{escape(_file_name(analysis))} · {analysis.rows:,} items</p>"
+        f"<h1>{escape(analysis.sentence)}</h1>{doubt}"
+        f'<div class="tiles">{cells}</div>'
+        f'<p class="note">A wrong answer is taken to cost {amount(verdict.costs.mistake_cost)};'
+        f" costs are {costs}, all in the same units. No labels were used to find this."
+        f" Everything called certain holds with {words.round_share(verdict.level)}, all together."
+        "</p></header>"
+    )
+
+
+def _knowable(analysis: Analysis) -> str:
+    verdict = analysis.verdict
+    items = [
+        (pair.certain, words.pair_sentence(verdict, pair)) for pair in words.key_pairs(verdict)
+    ]
+    cards = []
+    for certain, title, colour in (
+        (True, "Certain, whatever the truth", GOOD),
+        (False, "Not knowable without labels", OPEN),
+    ):
+        own = [escape(text) for kind, text in items if kind is certain]
+        body = "".join(f"<li>{text}</li>" for text in own) or "<li>Nothing, on this log.</li>"
+        cards.append(
+            f'<div class="card" style="border-top-color:{colour}"><h3>{title}</h3>'
+            f"<ul>{body}</ul></div>"
+        )
+    extra = [words.shallower_sentence(verdict), words.minimax_sentence(verdict)]
+    if len(verdict.pairs) > len(items):
+        extra.append("Pairs of other stages are listed further below.")
+    notes = "".join(f"<p>{with_code(text)}</p>" for text in extra if text)
+    return section(
+        "What is certain, and what is not knowable",
+        f'<div class="two">{"".join(cards)}</div>{notes}',
+    )
+
+
+def _truth(analysis: Analysis) -> str | None:
+    if analysis.truth is None:
+        return None
+    return section(
+        "Held against the truth",
+        f"<p><b>{escape(words.truth_sentence(analysis.verdict, analysis.truth))}</b></p>"
+        f'<div class="plot">{plots.frontier(analysis)}</div>'
+        '<p class="note">Every stage by what an item costs up to it and how often it is wrong.'
+        " On the dashed line everything costs as much as the best stage, mistakes included; other"
+        " stages lie above it. The truth was read after the verdict was made.</p>",
+    )
+
+
+def _sweep(analysis: Analysis) -> str:
+    verdict = analysis.verdict
+    last = len(verdict.stages) - 1
+    rows = [
+        (
+            words.window_range(window),
+            verdict.stages[window.stage],
+            words.window_kind(window, last),
+        )
+        for window in analysis.sweep
+    ]
+    now = [w.start <= verdict.costs.mistake_cost < w.end for w in analysis.sweep]
+    return section(
+        "If a mistake cost more, or less",
+        f'<div class="plot">{plots.strip(analysis)}</div>'
+        '<p class="note">Solid: nothing deeper pays, for certain. Hatched: that is not certain.'
+        " Whether a shallower stage would be enough is never certain without labels.</p>"
+        + table(("mistake cost", "stage", "how sure"), rows, bold=now),
+    )
+
+
+def _warnings(analysis: Analysis) -> str | None:
+    if not analysis.warnings:
+        return None
+    items = "".join(
+        f'<li><b title="{escape(w.code)}">{escape(PLAIN_NAMES.get(w.code, w.code))}</b>'
+        f" {escape(w.message)}</li>"
+        for w in analysis.warnings
+    )
+    return section("Before you act on it", f'<ul class="warnings">{items}</ul>')
+
+
+def _what_ifs(analysis: Analysis) -> str | None:
+    if not words.key_changes(analysis):
+        return None
+    items = "".join(
+        f"<li>{escape(words.what_if_sentence(analysis.verdict, change))}</li>"
+        for change in words.key_changes(analysis)
+    )
+    return section("If the cascade were another", f"<ul>{items}</ul>")
+
+
+def _segments(analysis: Analysis) -> str | None:
+    if not analysis.segments:
+        return None
+    rows: list[Sequence[str]] = []
+    for segment in analysis.segments:
+        verdict = segment.verdict
+        if verdict is None:
+            rows.append((segment.name, f"{segment.rows:,}", "stages without a common item"))
+            continue
+        rows.append(
+            (
+                segment.name,
+                f"{segment.rows:,}",
+                verdict.stages[verdict.recommended],
+                "certain" if verdict.nothing_deeper_pays else "not certain",
+                amount(verdict.savings),
+                share(verdict.answers_changed_at_most),
+            )
+        )
+    titles = (
+        "segment",
+        "items",
+        "stop at",
+        "nothing deeper pays",
+        "saves an item",
+        "changes at most",
+    )
+    return section("By segment", table(titles, rows))

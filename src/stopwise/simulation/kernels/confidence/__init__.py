@@ -1,0 +1,1 @@
+"""Replications of the confidence-bound rules: USS-UCB and Algorithm 2."""

@@ -1,0 +1,54 @@
+"""The plain loop for a user's own compiled rule: no shortcut, but no Python either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from stopwise.simulation.kernels.patterns import Tables
+from stopwise.simulation.kernels.random import uniform
+from stopwise.simulation.kernels.stream import next_class
+
+Rule = Callable[
+    [NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int, NDArray[np.float64]], None
+]
+
+
+@njit(nogil=True)
+def run_many(
+    tables: Tables,
+    x: NDArray[np.float64],
+    rule: Rule,
+    grid: NDArray[np.int64],
+    states: NDArray[np.uint64],
+    result: NDArray[np.int64],
+) -> None:
+    """Call `rule(seen, disagreed, thresholds, round, depths)` in every round; it fills `depths`."""
+    outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
+    stages = len(x)
+    for replication in range(len(states)):
+        seen = np.zeros(x.shape, dtype=np.int64)
+        disagreed = np.zeros(x.shape, dtype=np.int64)
+        counts = np.zeros(stages, dtype=np.int64)
+        depths = np.zeros(stages)
+        at = 0
+        for t in range(grid[-1]):
+            depths[:] = 0.0
+            rule(seen, disagreed, x, t + 1, depths)
+            left = uniform(states[replication]) * depths.sum()
+            depth = 0
+            while depth < stages - 1 and left >= depths[depth]:
+                left -= depths[depth]
+                depth += 1
+            k = next_class(rows, cumulative, t, states[replication])
+            for j in range(1, depth + 1):
+                for i in range(j):
+                    seen[i, j] += 1
+                    disagreed[i, j] += outputs[k, i] != outputs[k, j]
+            counts[depth] += 1
+            if grid[at] == t + 1:
+                result[replication, at] = counts
+                at += 1

@@ -1,0 +1,72 @@
+"""How a file is written whole: either the old one or the new one is there, never half of it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from stopwise.checks import StopwiseError
+
+
+def write_whole(path: str | Path, data: str | bytes, *, private: bool = False) -> None:
+    """Write beside the target, flush to disk, rename over it, flush the folder.
+
+    A link is followed, so that it stays one; an existing file keeps its mode. The name of the
+    temporary file cannot be guessed, and it is never opened through a link. Text becomes UTF-8.
+
+    Args:
+        private: make a new file readable by its owner alone.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> write_whole(target, "item,label")
+    >>> target.read_text(), len(list(target.parent.iterdir()))
+    ('item,label', 1)
+    """
+    content = data.encode("utf-8") if isinstance(data, str) else data
+    target = Path(os.path.realpath(path))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(target, content, _mode(target, private))
+        flush_folder(target.parent)
+    except OSError as error:
+        raise StopwiseError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _mode(target: Path, private: bool) -> int | None:
+    """The mode to set: that of the file there, owner only, or None for what the system gives."""
+    try:
+        return target.stat().st_mode & 0o7777
+    except FileNotFoundError:
+        return 0o600 if private else None
+
+
+def _replace(target: Path, content: bytes, mode: int | None) -> None:
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as file:
+            file.write(content)
+            file.flush()
+            if mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), mode)  # the umask may have taken some of it
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def flush_folder(folder: Path) -> None:
+    """Make a rename or a new file in a folder survive a power cut, where the system can.
+
+    >>> flush_folder(Path())
+    """
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
