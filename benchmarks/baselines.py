@@ -16,7 +16,7 @@ def numpy_loop(problem: Problem, rounds: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     C, outputs = problem.costs.in_mistakes, problem.outputs
     cumulative = np.cumsum(problem.p)
-    last = problem.count - 1
+    last = problem.stage_count - 1
     S, F = np.ones((last + 1, last + 1)), np.ones((last + 1, last + 1))
     counts = np.zeros(last + 1, dtype=np.int64)
     for _ in range(rounds):
@@ -71,7 +71,7 @@ def river_loop(problem: Problem, rounds: int, seed: int = 0) -> None:
     from river import bandit, proba
 
     policy = bandit.ThompsonSampling(reward_obj=proba.Beta(), seed=seed)
-    arms = list(range(problem.count))
+    arms = list(range(problem.stage_count))
     pays, rng = (1 - problem.error_rates).tolist(), random.Random(seed)
     for _ in range(rounds):
         arm = policy.pull(arms)
@@ -82,7 +82,7 @@ def mabwiser_loop(problem: Problem, rounds: int, seed: int = 0) -> None:
     """MABWiser's Thompson sampling on the same arms, updated after every round."""
     from mabwiser.mab import MAB, LearningPolicy
 
-    arms = list(range(problem.count))
+    arms = list(range(problem.stage_count))
     mab = MAB(arms=arms, learning_policy=LearningPolicy.ThompsonSampling(), seed=seed)
     mab.fit(decisions=arms, rewards=[1] * len(arms))
     pays, rng = (1 - problem.error_rates).tolist(), random.Random(seed)

@@ -175,7 +175,9 @@ def chain(count: int) -> Problem:
         wrong = rng.random(400) < 0.4 * (1 - stage / count)
         outputs[:, stage] = np.where(wrong, rng.integers(0, 3, size=400), source)
     costs = np.linspace(0.0, 0.6, count)
-    return Problem.from_predictions(outputs.tolist(), truth.tolist(), Costs(tuple(costs.tolist())))
+    return Problem.from_predictions(
+        outputs.tolist(), truth.tolist(), Costs.from_cumulative(tuple(costs.tolist()))
+    )
 
 
 def scaling(problems: dict[str, Problem]) -> None:

@@ -51,7 +51,7 @@ def problem_with(dataset, rates, costs):
 def admissible(dataset, rates):
     """Whether a joint distribution exists and all five instances have the printed flags."""
     try:
-        joint = problem_with(dataset, rates, Costs((0, 0, 0)))
+        joint = problem_with(dataset, rates, Costs.from_cumulative((0, 0, 0)))
     except StopwiseError:
         return False
     for instance in get_dataset(dataset).instances:

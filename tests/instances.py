@@ -35,7 +35,7 @@ def instance(name: str, stream: str = "independent") -> Problem:
     problem = Problem.from_rates(
         ERROR_RATES[data],
         [[0, d12, d13], [d12, 0, d23], [d13, d23, 0]],
-        Costs(COSTS[data][int(number) - 1]),
+        Costs.from_cumulative(COSTS[data][int(number) - 1]),
     )
     if stream == "independent":
         return problem

@@ -51,7 +51,7 @@ def file(tmp_path_factory):
     problem = Problem.from_rates(
         [0.3, 0.2, 0.1],
         [[0, 0.2, 0.25], [0.2, 0, 0.15], [0.25, 0.15, 0]],
-        Costs((0.05, 0.1, 0.5)),
+        Costs.from_cumulative((0.05, 0.1, 0.5)),
         stages=["cheap", "[b]odd[/b]", "dear [/]"],
     )
     path = tmp_path_factory.mktemp("problems") / "problem.json"
@@ -222,7 +222,7 @@ class LastStage(Policy):
     name = "last-stage"
     patience: int
     def _depth_probabilities(self, evidence, round, costs):
-        return np.eye(costs.count)[-1]
+        return np.eye(costs.stage_count)[-1]
 
 class NoPolicy:
     pass

@@ -12,12 +12,12 @@ def test_hand_case_in_other_units():
     assert costs.per_stage.tolist() == [1.0, 4.0, 5.0]
     assert costs.in_mistakes.tolist() == [0.05, 0.25, 0.5]
     assert costs.thresholds.tolist() == [[0.0, 0.2, 0.45], [-0.2, 0.0, 0.25], [-0.45, -0.25, 0.0]]
-    assert costs.count == 3
-    assert costs == Costs((1, 5, 10), 20.0)
+    assert costs.stage_count == 3
+    assert costs == Costs.from_cumulative((1, 5, 10), 20.0)
 
 
 def test_what_is_computed_once_cannot_be_changed():
-    costs = Costs((0.1, 0.2))
+    costs = Costs.from_cumulative((0.1, 0.2))
     for array in (costs.in_mistakes, costs.thresholds, costs.per_stage):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -51,7 +51,7 @@ def test_what_is_computed_once_cannot_be_changed():
 )
 def test_refusals(cumulative, mistake_cost, message):
     with pytest.raises(StopwiseError) as error:
-        Costs(cumulative, mistake_cost)
+        Costs.from_cumulative(cumulative, mistake_cost)
     assert message in str(error.value)
 
 
@@ -67,4 +67,4 @@ def test_free_stages_are_allowed():
 
 
 def test_numpy_costs():
-    assert Costs(np.array([0.1, 0.2])) == Costs((0.1, 0.2))
+    assert Costs.from_cumulative(np.array([0.1, 0.2])) == Costs.from_cumulative((0.1, 0.2))

@@ -58,7 +58,7 @@ def compare(
     )  # fmt: skip
     assert (ours.stage_counts.sum(axis=1) == horizon).all()
     pairs = [("regret", ours.finals, theirs @ problem.gaps)]
-    for stage in range(problem.count):
+    for stage in range(problem.stage_count):
         pairs.append((f"stage {stage}", ours.stage_counts[:, stage], theirs[:, stage]))
     for what, one, two in pairs:
         made += 2
@@ -105,7 +105,9 @@ def random_problem(rng: np.random.Generator, count: int) -> Problem:
         costs[-1] += 1.0
     mistake = float(rng.choice([0.5, 1.0, 2.0]))
     return Problem.from_predictions(
-        outputs.tolist(), truth.tolist(), Costs(tuple((costs * mistake).tolist()), mistake)
+        outputs.tolist(),
+        truth.tolist(),
+        Costs.from_cumulative(tuple((costs * mistake).tolist()), mistake),
     )
 
 
@@ -218,8 +220,8 @@ class Halves(Policy):
     name = "halves"
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> np.ndarray:
-        depths, left = np.zeros(costs.count), 1.0
-        for i in range(costs.count - 1):
+        depths, left = np.zeros(costs.stage_count), 1.0
+        for i in range(costs.stage_count - 1):
             seen, disagreed = evidence.seen[i, i + 1], evidence.disagreed[i, i + 1]
             stop = self.weight if disagreed <= costs.thresholds[i, i + 1] * seen else 0.1
             depths[i] = left * stop

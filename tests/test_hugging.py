@@ -255,12 +255,12 @@ def hugging_problem(count: int) -> Problem:
     """
     if count == 2:
         return Problem.from_patterns(
-            [(0, (0, 0), 0.9), (1, (0, 1), 0.1)], Costs((0.0, 0.13))
+            [(0, (0, 0), 0.9), (1, (0, 1), 0.1)], Costs.from_cumulative((0.0, 0.13))
         )  # fmt: skip
     patterns = [
         (0, (0, 0, 0), 0.63), (0, (1, 0, 0), 0.27), (1, (0, 0, 1), 0.06), (1, (1, 0, 1), 0.04),
     ]  # fmt: skip
-    return Problem.from_patterns(patterns, Costs((0.0, 0.05, 0.18)))
+    return Problem.from_patterns(patterns, Costs.from_cumulative((0.0, 0.05, 0.18)))
 
 
 def shares_of_looks_followed(problem: Problem, ucb: bool, alpha: float, horizon: int) -> float:
@@ -274,7 +274,7 @@ def shares_of_looks_followed(problem: Problem, ucb: bool, alpha: float, horizon:
         return result
 
     hugging_follow = hugging.follow
-    table = np.zeros((1, problem.count), dtype=np.int64)
+    table = np.zeros((1, problem.stage_count), dtype=np.int64)
     state = np.random.SeedSequence(1).generate_state(4, np.uint64)
     with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
         patch.setattr(hugging, "follow", follow)

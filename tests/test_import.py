@@ -24,7 +24,7 @@ def test_import_stays_light():
 def test_a_problem_without_rates_stays_light():
     code = (
         "import stopwise; p = stopwise.Problem.from_predictions([[0, 1], [1, 1]], [1, 1],"
-        " stopwise.Costs((0, 1))); p.weak_dominance; p.to_json()"
+        " stopwise.Costs.from_cumulative((0, 1))); p.weak_dominance; p.to_json()"
     )
     loaded = loaded_by(code)
     for name in HEAVY:

@@ -111,7 +111,7 @@ def random_evidence(rng: np.random.Generator, count: int, most: int) -> Evidence
 
 def random_costs(rng: np.random.Generator, count: int) -> Costs:
     steps = rng.random(count) * rng.choice([0.05, 0.3, 1.2]) * (rng.random(count) < 0.8)
-    return Costs(tuple(np.cumsum(steps).tolist()))
+    return Costs.from_cumulative(tuple(np.cumsum(steps).tolist()))
 
 
 def test_depth_distribution_is_the_policy() -> None:
@@ -226,7 +226,7 @@ def test_tables_merge_only_what_no_rule_can_tell_apart() -> None:
     problem = Problem.from_patterns(
         [("a", list("aab"), 0.1), ("b", list("bba"), 0.2), ("a", list("abc"), 0.3),
          ("c", list("cab"), 0.15), ("a", list("aaa"), 0.25)],
-        Costs((0.0, 0.1, 0.2)),
+        Costs.from_cumulative((0.0, 0.1, 0.2)),
     )  # fmt: skip
     tables = make_tables(problem.with_rows(np.array([0, 2, 1, 3, 4, 4])), "round-robin")
     assert tables.outputs.tolist() == [[0, 0, 1], [0, 1, 2], [0, 0, 0]]

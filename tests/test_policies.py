@@ -63,7 +63,7 @@ class Good(Policy):
     name = "good"
 
     def _depth_probabilities(self, evidence, round, costs):
-        return uniform(costs.count)
+        return uniform(costs.stage_count)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Mutates(Good):
 
     def _depth_probabilities(self, evidence, round, costs):
         evidence.seen[0, 1] += 1
-        return uniform(costs.count)
+        return uniform(costs.stage_count)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Remembers(Good):
 
     def _depth_probabilities(self, evidence, round, costs):
         CALLS.append(round)
-        p = uniform(costs.count)
+        p = uniform(costs.stage_count)
         p[0] += 0.01 * (len(CALLS) % 7)
         return p / p.sum()
 
@@ -104,7 +104,7 @@ class RemembersDraws(Good):
 
     def draw(self, evidence, round, costs, rng):
         CALLS.append(round)
-        return len(CALLS) % costs.count
+        return len(CALLS) % costs.stage_count
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class GlobalGenerator(Good):
     name = "global-generator"
 
     def draw(self, evidence, round, costs, rng):
-        return int(np.random.random() * costs.count)  # noqa: NPY002  # what must be caught
+        return int(np.random.random() * costs.stage_count)  # noqa: NPY002  # what must be caught
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class WrongProbabilities(Good):
     name = "wrong-probabilities"
 
     def draw(self, evidence, round, costs, rng):
-        return 0 if rng.random() < 0.9 else costs.count - 1
+        return 0 if rng.random() < 0.9 else costs.stage_count - 1
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class CountsTooMuch(Good):
     name = "counts-too-much"
 
     def record(self, evidence, round, prefix):
-        evidence.add([*prefix, *[0] * (evidence.count - len(prefix))])
+        evidence.add([*prefix, *[0] * (evidence.stage_count - len(prefix))])
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class WrongShape(Good):
     name = "wrong-shape"
 
     def _depth_probabilities(self, evidence, round, costs):
-        return uniform(costs.count + 1)
+        return uniform(costs.stage_count + 1)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class NotOne(Good):
     name = "not-one"
 
     def _depth_probabilities(self, evidence, round, costs):
-        return uniform(costs.count) * 0.9
+        return uniform(costs.stage_count) * 0.9
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class NegativeProbability(Good):
     name = "negative"
 
     def _depth_probabilities(self, evidence, round, costs):
-        p = np.zeros(costs.count)
+        p = np.zeros(costs.stage_count)
         p[:2] = -0.5, 1.5
         return p
 
@@ -188,7 +188,7 @@ class NotANumber(Good):
     name = "not-a-number"
 
     def _depth_probabilities(self, evidence, round, costs):
-        return np.full(costs.count, np.nan)
+        return np.full(costs.stage_count, np.nan)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Crashes(Good):
     name = "crashes"
 
     def _depth_probabilities(self, evidence, round, costs):
-        return uniform(costs.count)[[costs.count]]
+        return uniform(costs.stage_count)[[costs.stage_count]]
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class OutsideCascade(Good):
     name = "outside-cascade"
 
     def draw(self, evidence, round, costs, rng):
-        return costs.count
+        return costs.stage_count
 
 
 @dataclass(frozen=True)
@@ -290,25 +290,37 @@ def random_evidence(rng, count, most):
 
 def test_uss_ts_by_hand():
     # Beta(1, 1): P(sample < x) = x. Three stages with prices 0.2 and 0.3.
-    p = UssTs().probabilities(Evidence(3), 1, Costs((0.0, 0.2, 0.5)))
+    p = UssTs().probabilities(Evidence(3), 1, Costs.from_cumulative((0.0, 0.2, 0.5)))
     np.testing.assert_allclose(p, [0.1, 0.9 * 0.3, 0.9 * 0.7], rtol=1e-14)
     # One disagreement, Beta(2, 1): x^2; one agreement, Beta(1, 2): 1 - (1 - x)^2.
     evidence = Evidence.from_counts([[0, 1], [0, 0]], [[0, 1], [0, 0]])
-    assert UssTs().probabilities(evidence, 2, Costs((0, 0.3)))[0] == pytest.approx(0.09, rel=1e-14)
+    assert UssTs().probabilities(evidence, 2, Costs.from_cumulative((0, 0.3)))[0] == pytest.approx(
+        0.09, rel=1e-14
+    )
     evidence = Evidence.from_counts([[0, 1], [0, 0]], [[0, 0], [0, 0]])
-    assert UssTs().probabilities(evidence, 2, Costs((0, 0.3)))[0] == pytest.approx(0.51, rel=1e-14)
+    assert UssTs().probabilities(evidence, 2, Costs.from_cumulative((0, 0.3)))[0] == pytest.approx(
+        0.51, rel=1e-14
+    )
 
 
 def test_thresholds_that_are_never_or_always_passed():
     evidence = Evidence.from_prefixes(3, [[0, 1, 0]] * 5)
     for policy in (UssTs(), UssTsLiteral(), UssTs(1e-3, 1e-3)):
-        assert policy.probabilities(evidence, 6, Costs((0, 0, 0))).tolist() == [0, 0, 1]
-        assert policy.probabilities(evidence, 6, Costs((0, 1, 2))).tolist() == [1, 0, 0]
+        assert policy.probabilities(evidence, 6, Costs.from_cumulative((0, 0, 0))).tolist() == [
+            0,
+            0,
+            1,
+        ]
+        assert policy.probabilities(evidence, 6, Costs.from_cumulative((0, 1, 2))).tolist() == [
+            1,
+            0,
+            0,
+        ]
     rng = np.random.default_rng(0)
     extreme = UssTsLiteral(1e-3, 1e-3)  # its draws are often rounded to exactly 0 or 1
     for _ in range(200):
-        assert extreme.draw(Evidence(3), 1, Costs((0, 0, 0)), rng) == 2
-        assert extreme.draw(Evidence(3), 1, Costs((0, 1, 2)), rng) == 0
+        assert extreme.draw(Evidence(3), 1, Costs.from_cumulative((0, 0, 0)), rng) == 2
+        assert extreme.draw(Evidence(3), 1, Costs.from_cumulative((0, 1, 2)), rng) == 0
 
 
 def exact_walk(cdf, count):
@@ -326,7 +338,9 @@ def test_exact_probability_against_scipy():
     for _ in range(300):
         count = int(rng.integers(2, 9))
         evidence = random_evidence(rng, count, int(rng.choice([1, 10, 1000, 10**6])))
-        costs = Costs(tuple(np.cumsum(rng.random(count) * rng.choice([0.02, 0.2, 0.6]))))
+        costs = Costs.from_cumulative(
+            tuple(np.cumsum(rng.random(count) * rng.choice([0.02, 0.2, 0.6])))
+        )
         a0, b0 = (float(value) for value in rng.choice([0.5, 1.0, 4.0], size=2))
         cdf = [
             [
@@ -353,7 +367,7 @@ def test_exact_probability_against_fifty_digits():
         for _ in range(60):
             count = int(rng.integers(2, 6))
             evidence = random_evidence(rng, count, 40)
-            costs = Costs(tuple(np.cumsum(rng.random(count) * 0.4)))
+            costs = Costs.from_cumulative(tuple(np.cumsum(rng.random(count) * 0.4)))
             arriving = mpmath.mpf(1)
             p = UssTs().probabilities(evidence, 1, costs)
             for i in range(count):
@@ -390,7 +404,7 @@ def test_literal_draws_follow_the_exact_probabilities():
     for _ in range(situations):
         count = int(rng.integers(2, 7))
         evidence = random_evidence(rng, count, int(rng.choice([0, 3, 20])))
-        costs = Costs(tuple(np.cumsum(rng.random(count) * rng.choice([0.3, 0.8]))))
+        costs = Costs.from_cumulative(tuple(np.cumsum(rng.random(count) * rng.choice([0.3, 0.8]))))
         policy = UssTsLiteral(*(float(v) for v in rng.choice([0.5, 1.0, 3.0], size=2)))
         p = policy.probabilities(evidence, 1, costs)
         counts = np.bincount(
@@ -420,7 +434,7 @@ def test_literal_draws_follow_the_exact_probabilities():
 
 def test_uss_ucb_tests_both_sides():
     # Stage 1 fails only against 3; stage 2 passes upwards but not downwards: C_2 - C_1 > u_12.
-    costs = Costs((0.0, 0.5, 0.9))
+    costs = Costs.from_cumulative((0.0, 0.5, 0.9))
     seen = [[0, 10**6, 10**6], [0, 0, 10**6], [0, 0, 0]]
     disagreed = [[0, 10**5, 95 * 10**4], [0, 0, 10**5], [0, 0, 0]]
     evidence = Evidence.from_counts(seen, disagreed)
@@ -431,7 +445,7 @@ def test_uss_ucb_tests_both_sides():
 def test_strict_and_weak_inequalities():
     # At round 1 the bonus is 0, so that u = D/N = 1/4 exactly; the price is exactly 1/4.
     evidence = Evidence.from_counts([[0, 4], [0, 0]], [[0, 1], [0, 0]])
-    costs = Costs((0.0, 0.25))
+    costs = Costs.from_cumulative((0.0, 0.25))
     assert UssUcb().probabilities(evidence, 1, costs).tolist() == [0, 1]  # needs >
     assert Hanawal2().probabilities(evidence, 1, costs).tolist() == [1, 0]  # needs >=
 
@@ -518,7 +532,9 @@ def test_decisions_equal_the_pseudo_code_round_for_round(plain, policy):
     depths = set()
     for _ in range(30):
         count = int(rng.integers(2, 7))
-        costs = Costs(tuple(np.cumsum(rng.random(count) * rng.choice([0.2, 0.6, 1.5]))))
+        costs = Costs.from_cumulative(
+            tuple(np.cumsum(rng.random(count) * rng.choice([0.2, 0.6, 1.5])))
+        )
         wrong = rng.random(count) * 0.4
         own = plain(costs.cumulative, policy.alpha)
         evidence = Evidence(count)
@@ -626,14 +642,14 @@ def test_refused_json(text, message):
 
 def test_wrong_use():
     with pytest.raises(StopwiseError, match="evidence: got '2 stages', but need 3 stages"):
-        UssTs().probabilities(Evidence(2), 1, Costs((0, 1, 2)))
+        UssTs().probabilities(Evidence(2), 1, Costs.from_cumulative((0, 1, 2)))
     for round in (0, -1, 1.5, None, math.nan):
         with pytest.raises(StopwiseError, match="round: got"):
-            UssTs().probabilities(Evidence(2), round, Costs((0, 1)))
+            UssTs().probabilities(Evidence(2), round, Costs.from_cumulative((0, 1)))
     with pytest.raises(StopwiseError, match="oracle: only a simulation can tell it"):
-        make_policy("oracle").probabilities(Evidence(2), 1, Costs((0, 1)))
+        make_policy("oracle").probabilities(Evidence(2), 1, Costs.from_cumulative((0, 1)))
     with pytest.raises(StopwiseError, match="stage: got 2, but need a stage from 0 to 1"):
-        make_policy("fixed:stage=2").probabilities(Evidence(2), 1, Costs((0, 1)))
+        make_policy("fixed:stage=2").probabilities(Evidence(2), 1, Costs.from_cumulative((0, 1)))
 
 
 @pytest.fixture
@@ -676,7 +692,7 @@ def test_refused_registrations():
         name = "no-dataclass"
 
         def _depth_probabilities(self, evidence, round, costs):
-            return uniform(costs.count)
+            return uniform(costs.stage_count)
 
     for policy, message in [
         (Impostor, "a name that no built-in policy has"),

@@ -24,7 +24,7 @@ def three_stages(costs):
             ("x", ["y", "y", "y"], 0.1),
             ("x", ["x", "x", "y"], 0.05),
         ],
-        Costs(costs),
+        Costs.from_cumulative(costs),
     )
 
 
@@ -67,16 +67,18 @@ def test_optimal_stage_is_the_last_of_equals():
 
 def test_mistake_cost_scales_the_costs():
     one = three_stages((0.05, 0.15, 0.4))
-    ten = three_stages((0.05, 0.15, 0.4)).with_costs(Costs((0.5, 1.5, 4.0), mistake_cost=10))
+    ten = three_stages((0.05, 0.15, 0.4)).with_costs(
+        Costs.from_cumulative((0.5, 1.5, 4.0), mistake_cost=10)
+    )
     np.testing.assert_allclose(one.gaps, ten.gaps, atol=1e-15)
     np.testing.assert_allclose(one.margins, ten.margins, atol=1e-15)
 
 
 def test_strong_dominance_ignores_impossible_patterns():
     patterns = [(0, [1, 0], 0.5), (0, [0, 0], 0.5), (0, [0, 1], 0.0)]
-    assert Problem.from_patterns(patterns, Costs((0, 1))).strong_dominance
+    assert Problem.from_patterns(patterns, Costs.from_cumulative((0, 1))).strong_dominance
     patterns = [(0, [1, 0], 0.5), (0, [0, 0], 0.4), (0, [0, 1], 0.1)]
-    assert not Problem.from_patterns(patterns, Costs((0, 1))).strong_dominance
+    assert not Problem.from_patterns(patterns, Costs.from_cumulative((0, 1))).strong_dominance
 
 
 def random_problem(rng, count, labels=3):
@@ -87,7 +89,7 @@ def random_problem(rng, count, labels=3):
         for weight in p
     ]
     costs = np.cumsum(rng.random(count) * rng.choice([0.05, 0.2, 0.6]))
-    return patterns, Costs(tuple(costs), float(rng.choice([0.5, 1.0, 3.0])))
+    return patterns, Costs.from_cumulative(tuple(costs), float(rng.choice([0.5, 1.0, 3.0])))
 
 
 def test_against_loops_over_patterns():
@@ -147,14 +149,16 @@ def test_fifty_stages():
     rng = np.random.default_rng(3)
     patterns, costs = random_problem(rng, 50)
     problem = Problem.from_patterns(patterns, costs)
-    assert problem.count == 50
+    assert problem.stage_count == 50
     assert problem.disagreements.shape == (50, 50)
     assert Problem.from_json(problem.to_json()) == problem
 
 
 def test_from_predictions_counts_rows_and_keeps_their_order():
     predictions = [[0, 1, 1], [0, 0, 0], [0, 1, 1], [1, 1, 0]]
-    problem = Problem.from_predictions(predictions, [1, 0, 1, 1], Costs((0, 0.1, 0.2)))
+    problem = Problem.from_predictions(
+        predictions, [1, 0, 1, 1], Costs.from_cumulative((0, 0.1, 0.2))
+    )
     assert problem.rows.tolist() == [0, 1, 0, 2]
     assert problem.p.tolist() == [0.5, 0.25, 0.25]
     np.testing.assert_allclose(problem.error_rates, [0.5, 0, 0.25])
@@ -164,7 +168,9 @@ def test_from_predictions_counts_rows_and_keeps_their_order():
 
 
 def test_labels_of_a_mixed_table_stay_what_they_are():
-    problem = Problem.from_predictions([["a", 1], [1, "a"]], ["a", 1], Costs((0, 1)))
+    problem = Problem.from_predictions(
+        [["a", 1], [1, "a"]], ["a", 1], Costs.from_cumulative((0, 1))
+    )
     assert problem.error_rates.tolist() == [0.0, 1.0]
     assert set(problem.labels) == {"a", 1}
 
@@ -173,20 +179,24 @@ def test_labels_of_a_mixed_table_stay_what_they_are():
 def test_numpy_predictions(kind):
     table = np.array([[0, 1], [1, 1]]).astype(kind)
     truth = np.array([1, 1]).astype(kind)
-    problem = Problem.from_predictions(table, truth, Costs((0, 1)))
+    problem = Problem.from_predictions(table, truth, Costs.from_cumulative((0, 1)))
     assert problem.error_rates.tolist() == [0.5, 0.0]
     assert Problem.from_json(problem.to_json()) == problem
 
 
 def test_numpy_labels_in_patterns():
     outputs = np.array([0, 1])
-    problem = Problem.from_patterns([(np.int64(0), outputs, np.float64(1))], Costs((0, 1)))
+    problem = Problem.from_patterns(
+        [(np.int64(0), outputs, np.float64(1))], Costs.from_cumulative((0, 1))
+    )
     assert Problem.from_json(problem.to_json()) == problem
 
 
 def test_a_problem_keeps_to_itself():
     rows = np.array([0, 1])
-    problem = Problem.from_predictions([[0, 1], [1, 1]], [1, 1], Costs((0, 1))).with_rows(rows)
+    problem = Problem.from_predictions(
+        [[0, 1], [1, 1]], [1, 1], Costs.from_cumulative((0, 1))
+    ).with_rows(rows)
     rows[0] = 1
     assert problem.rows.tolist() == [0, 1]
     for array in (problem.p, problem.rows, problem.error_rates, problem.gaps, problem.margins):
@@ -195,9 +205,11 @@ def test_a_problem_keeps_to_itself():
 
 
 def test_labels_that_json_cannot_hold():
-    problem = Problem.from_patterns([((1, 2), [(1, 2), (3,)], 1.0)], Costs((0, 1)))
+    problem = Problem.from_patterns([((1, 2), [(1, 2), (3,)], 1.0)], Costs.from_cumulative((0, 1)))
     assert problem.error_rates.tolist() == [0.0, 1.0]
-    assert problem == Problem.from_patterns([((1, 2), [(1, 2), (3,)], 1.0)], Costs((0, 1)))
+    assert problem == Problem.from_patterns(
+        [((1, 2), [(1, 2), (3,)], 1.0)], Costs.from_cumulative((0, 1))
+    )
     with pytest.raises(StopwiseError, match=r"labels: got \(1, 2\), but need text, a number or"):
         problem.to_json()
 
@@ -390,7 +402,7 @@ def test_whatever_stands_in_a_field_is_taken_or_refused_by_name(value, field):
 )
 def test_refused_predictions(predictions, truth, message):
     with pytest.raises(StopwiseError) as error:
-        Problem.from_predictions(predictions, truth, Costs((0, 1)))
+        Problem.from_predictions(predictions, truth, Costs.from_cumulative((0, 1)))
     assert message in str(error.value)
 
 
@@ -402,7 +414,7 @@ def test_strong_dominance_implies_weak_for_binary_outputs():
         nested = [
             (0, [1] * wrong + [0] * (count - wrong), float(p)) for wrong, p in enumerate(weights)
         ]
-        costs = Costs(tuple(np.cumsum(rng.random(count) * 0.3)))
+        costs = Costs.from_cumulative(tuple(np.cumsum(rng.random(count) * 0.3)))
         problem = Problem.from_patterns(nested, costs)
         assert problem.strong_dominance
         assert problem.weak_dominance

@@ -48,7 +48,9 @@ def test_fifty_stages_with_few_pairs_given():
         table[i][i + 1] = float(full[i, i + 1])
     for j in range(1, 50):
         table[0][j] = float(full[0, j])
-    problem = Problem.from_rates(errors, table, Costs(tuple(np.linspace(0, 0.5, 50))))
+    problem = Problem.from_rates(
+        errors, table, Costs.from_cumulative(tuple(np.linspace(0, 0.5, 50)))
+    )
     np.testing.assert_allclose(problem.error_rates, errors, atol=1e-8)
     np.testing.assert_allclose(problem.disagreements[0, 1:], full[0, 1:], atol=1e-8)
 
@@ -56,7 +58,9 @@ def test_fifty_stages_with_few_pairs_given():
 def test_fifty_nested_stages():
     errors = np.linspace(0.6, 0.02, 50)
     table = np.abs(errors[:, None] - errors[None, :])
-    problem = Problem.from_rates(errors, table, Costs(tuple(np.linspace(0, 0.5, 50))))
+    problem = Problem.from_rates(
+        errors, table, Costs.from_cumulative(tuple(np.linspace(0, 0.5, 50)))
+    )
     assert problem.strong_dominance
     np.testing.assert_allclose(problem.disagreements, table, atol=1e-8)
 
@@ -137,7 +141,7 @@ def test_refusals(errors, table, message):
 
 def test_from_rates_wants_a_rate_for_each_cost():
     with pytest.raises(StopwiseError, match=r"error_rates: got \[0.1, 0.2\], but need 3 rates"):
-        Problem.from_rates([0.1, 0.2], [[0, 0.1], [0.1, 0]], Costs((0, 1, 2)))
+        Problem.from_rates([0.1, 0.2], [[0, 0.1], [0.1, 0]], Costs.from_cumulative((0, 1, 2)))
 
 
 def test_pairs_may_be_left_free():

@@ -24,7 +24,7 @@ def problem():
     return Problem.from_rates(
         [0.31, 0.233, 0.228],
         [[0, 0.205, 0.205], [0.205, 0, 0.0155], [0.205, 0.0155, 0]],
-        Costs((0.05, 0.285, 0.45)),
+        Costs.from_cumulative((0.05, 0.285, 0.45)),
     )
 
 
@@ -40,7 +40,7 @@ def random_problem(rng, count):
         for y, flip, w in zip(truth, flips.astype(int), p, strict=True)
     ]
     costs = np.cumsum(rng.random(count) * rng.choice([0.1, 0.3]))
-    return Problem.from_patterns(patterns, Costs(tuple(costs)))
+    return Problem.from_patterns(patterns, Costs.from_cumulative(tuple(costs)))
 
 
 def same(one, two):
@@ -174,7 +174,7 @@ class Spy(Policy):
         self.depth, self.rounds = depth, []
 
     def _depth_probabilities(self, evidence, round, costs):
-        return np.eye(costs.count)[self.depth]
+        return np.eye(costs.stage_count)[self.depth]
 
     def record(self, evidence, round, prefix):
         self.rounds.append((round, tuple(prefix)))
@@ -185,7 +185,7 @@ class Spy(Policy):
 
 def test_round_robin_follows_the_rows_and_only_the_prefix_is_shown():
     predictions = [[0, 1, 1], [1, 1, 0], [0, 0, 0], [1, 0, 1]]
-    data = Problem.from_predictions(predictions, [1, 1, 0, 1], Costs((0, 0.1, 0.2)))
+    data = Problem.from_predictions(predictions, [1, 1, 0, 1], Costs.from_cumulative((0, 0.1, 0.2)))
     for depth in range(3):
         spy = Spy(depth)
         settings = {"horizon": 9, "replications": 1, "engine": "reference"}
@@ -199,7 +199,9 @@ def test_round_robin_follows_the_rows_and_only_the_prefix_is_shown():
 def test_round_robin_rounds_do_not_depend_on_the_seed():
     rng = np.random.default_rng(1)
     table = rng.integers(0, 2, size=(37, 3))
-    data = Problem.from_predictions(table, rng.integers(0, 2, size=37), Costs((0, 0.2, 0.3)))
+    data = Problem.from_predictions(
+        table, rng.integers(0, 2, size=37), Costs.from_cumulative((0, 0.2, 0.3))
+    )
     settings = {"horizon": 200, "replications": 2, "stream": "round-robin"}
     results = [simulate(data, "uss-ucb", seed=seed, **settings) for seed in (1, 2)]
     assert np.array_equal(results[0].stage_counts, results[1].stage_counts)

@@ -28,7 +28,7 @@ inner = st.floats(1e-6, 1 - 1e-6)
 def cascade(costs=(0.0, 0.1, 0.5)):
     """Three stages, the second optimal: gaps .1, 0, .3 and margins .2, -, .2."""
     rates = [[0, 0.3, 0.4], [0.3, 0, 0.2], [0.4, 0.2, 0]]
-    return Problem.from_rates([0.4, 0.2, 0.1], rates, Costs(costs))
+    return Problem.from_rates([0.4, 0.2, 0.1], rates, Costs.from_cumulative(costs))
 
 
 def test_kl_by_hand():

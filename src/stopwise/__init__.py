@@ -4,7 +4,7 @@ Only what stands on numpy is imported here; the rest loads when it is first used
 
 >>> import stopwise
 >>> problem = stopwise.Problem.from_rates(
-...     [0.3, 0.1], [[0, 0.2], [0.2, 0]], stopwise.Costs((0.0, 0.3))
+...     [0.3, 0.1], [[0, 0.2], [0.2, 0]], stopwise.Costs.from_cumulative((0.0, 0.3))
 ... )
 >>> result = stopwise.simulate(problem, "uss-ts", horizon=200, replications=20, seed=1)
 >>> 0 < result.regret.mean < 20

@@ -17,9 +17,13 @@ from stopwise.checks import fail, finite_number, positive_number
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Costs:
     """Cumulative cost of every depth, and the cost of one mistake in the same units.
+
+    Made by `Costs.from_stages` from what each stage costs by itself, or by
+    `Costs.from_cumulative`. The two are easily confused, so `Costs(...)` takes its numbers by name
+    only.
 
     Args:
         cumulative: `C_i`, the cost of calling every stage up to the i-th; never falling.
@@ -30,13 +34,26 @@ class Costs:
     (0.05, 0.3, 0.5)
     >>> Costs.from_stages([1, 4], mistake_cost=10).in_mistakes
     array([0.1, 0.5])
+    >>> Costs([1, 4])
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: costs: got [1, 4], but need Costs.from_stages(...) for each
+    stage's own costs, or Costs.from_cumulative(...)
     """
 
     cumulative: tuple[float, ...]
     mistake_cost: float = 1.0
 
-    def __post_init__(self) -> None:
-        values = _number_list("costs", self.cumulative)
+    def __init__(
+        self, *unnamed: object, cumulative: Sequence[float] = (), mistake_cost: float = 1.0
+    ) -> None:
+        """Take cumulative costs by name; the two builders are easier to read."""
+        if unnamed:
+            raise fail(
+                "costs", unnamed[0],
+                "Costs.from_stages(...) for each stage's own costs, or Costs.from_cumulative(...)",
+            )  # fmt: skip
+        values = _number_list("costs", cumulative)
         if len(values) < 2:
             raise fail("costs", values, "at least two stages")
         for stage, value in enumerate(values):
@@ -48,11 +65,20 @@ class Costs:
                     f"a cumulative cost of at least {values[stage - 1]!r}, that of the stage before"
                     " (cumulative costs include all earlier stages)",
                 )  # fmt: skip
-        mistake_cost = positive_number("mistake_cost", self.mistake_cost)
-        if not math.isfinite(values[-1] / mistake_cost):
-            raise fail("mistake_cost", self.mistake_cost, "a number not so small beside the costs")
+        mistake = positive_number("mistake_cost", mistake_cost)
+        if not math.isfinite(values[-1] / mistake):
+            raise fail("mistake_cost", mistake_cost, "a number not so small beside the costs")
         object.__setattr__(self, "cumulative", tuple(values))
-        object.__setattr__(self, "mistake_cost", mistake_cost)
+        object.__setattr__(self, "mistake_cost", mistake)
+
+    @classmethod
+    def from_cumulative(cls, costs: Sequence[float], mistake_cost: float = 1.0) -> Costs:
+        """Build from the cost `C_i` of all stages up to each one.
+
+        >>> Costs.from_cumulative([1, 3]).per_stage
+        array([1., 2.])
+        """
+        return cls(cumulative=costs, mistake_cost=mistake_cost)
 
     @classmethod
     def from_stages(cls, costs: Sequence[float], mistake_cost: float = 1.0) -> Costs:
@@ -65,13 +91,13 @@ class Costs:
         for stage, value in enumerate(values):
             if value < 0:
                 raise fail(f"costs[{stage}]", value, "a cost of 0 or more")
-        return cls(tuple(accumulate(values)), mistake_cost)
+        return cls(cumulative=tuple(accumulate(values)), mistake_cost=mistake_cost)
 
     @property
-    def count(self) -> int:
+    def stage_count(self) -> int:
         """How many stages there are.
 
-        >>> Costs((1, 2, 4)).count
+        >>> Costs.from_cumulative((1, 2, 4)).stage_count
         3
         """
         return len(self.cumulative)
@@ -80,7 +106,7 @@ class Costs:
     def per_stage(self) -> FloatArray:
         """Each stage's own cost `c_i`.
 
-        >>> Costs((1, 3)).per_stage
+        >>> Costs.from_cumulative((1, 3)).per_stage
         array([1., 2.])
         """
         values = np.diff(np.asarray(self.cumulative), prepend=0.0)
@@ -91,7 +117,7 @@ class Costs:
     def in_mistakes(self) -> FloatArray:
         """Cumulative costs in units of one mistake, `lambda C_i`: what the rules compare.
 
-        >>> Costs((1, 3), mistake_cost=2).in_mistakes
+        >>> Costs.from_cumulative((1, 3), mistake_cost=2).in_mistakes
         array([0.5, 1.5])
         """
         values = np.asarray(self.cumulative) / self.mistake_cost
@@ -102,7 +128,7 @@ class Costs:
     def thresholds(self) -> FloatArray:
         """`x_ij = lambda (C_j - C_i)`: how much disagreement would make stage j worth its price.
 
-        >>> Costs((0.0, 0.25, 0.75)).thresholds[0]
+        >>> Costs.from_cumulative((0.0, 0.25, 0.75)).thresholds[0]
         array([0.  , 0.25, 0.75])
         """
         values = self.in_mistakes[None, :] - self.in_mistakes[:, None]

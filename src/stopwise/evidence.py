@@ -130,7 +130,7 @@ class Evidence:
         return evidence
 
     @property
-    def count(self) -> int:
+    def stage_count(self) -> int:
         """How many stages there are."""
         return len(self.seen)
 
@@ -161,8 +161,10 @@ class Evidence:
         """
         if isinstance(prefix, (str, bytes)):
             raise fail("prefix", prefix, "a list of outputs, not text")
-        if len(prefix) > self.count:
-            raise fail("prefix", list(prefix), f"at most {self.count} outputs, one for each stage")
+        if len(prefix) > self.stage_count:
+            raise fail(
+                "prefix", list(prefix), f"at most {self.stage_count} outputs, one for each stage"
+            )
         if times != 1 and whole_number("times", times, least=0) > _MOST:
             raise fail("times", times, f"at most {_MOST}")
         answered = [stage for stage, output in enumerate(prefix) if output is not ABSTAINED]
@@ -192,8 +194,8 @@ class Evidence:
         >>> one == two
         True
         """
-        if other.count != self.count:
-            raise fail("evidence", f"{other.count} stages", f"{self.count} stages")
+        if other.stage_count != self.stage_count:
+            raise fail("evidence", f"{other.stage_count} stages", f"{self.stage_count} stages")
         self.seen += other.seen
         self.disagreed += other.disagreed
         self.switched += other.switched
@@ -205,7 +207,7 @@ class Evidence:
         >>> Evidence(2).copy() == Evidence(2)
         True
         """
-        clone = Evidence(self.count)
+        clone = Evidence(self.stage_count)
         clone.merge(self)
         return clone
 
@@ -218,7 +220,7 @@ class Evidence:
         return json.dumps(
             {
                 "version": _VERSION,
-                "stages": self.count,
+                "stages": self.stage_count,
                 "seen": self.seen.tolist(),
                 "disagreed": self.disagreed.tolist(),
                 "switched": int(self.switched),
@@ -238,8 +240,8 @@ class Evidence:
         evidence = cls.from_counts(
             form["seen"], form["disagreed"], form["switched"], form["switched_twice"]
         )
-        if form["stages"] != evidence.count:
-            raise fail("stages", form["stages"], f"{evidence.count}, the size of seen")
+        if form["stages"] != evidence.stage_count:
+            raise fail("stages", form["stages"], f"{evidence.stage_count}, the size of seen")
         return evidence
 
     def __add__(self, other: Evidence) -> Evidence:
@@ -261,7 +263,7 @@ class Evidence:
     __hash__ = None  # type: ignore[assignment]  # counters change
 
     def __repr__(self) -> str:
-        return f"Evidence({self.count} stages, first pair seen {self.seen[0, 1]} times)"
+        return f"Evidence({self.stage_count} stages, first pair seen {self.seen[0, 1]} times)"
 
 
 def _count_table(field: str, values: ArrayLike) -> Counts:

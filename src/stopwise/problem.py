@@ -41,7 +41,8 @@ class Problem:
     Build one with `from_patterns`, `from_predictions`, `from_rates` or `from_json`.
     Stages are 0-based. All attributes that the paper names are properties.
 
-    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0.0, 0.25)))
+    >>> costs = Costs.from_cumulative((0.0, 0.25))
+    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
     >>> problem.optimal_stage, problem.weak_dominance
     (0, True)
     >>> problem.gaps.round(3)
@@ -65,11 +66,12 @@ class Problem:
         self.outputs = frozen(outputs.copy())
         self.p = frozen(probabilities(p).copy())
         self.labels = labels
-        self.stages = stage_names(stages, costs.count)
+        self.stages = stage_names(stages, costs.stage_count)
         self.rows = None if rows is None else frozen(rows.copy())
-        if outputs.shape[1] != costs.count:
+        if outputs.shape[1] != costs.stage_count:
             raise StopwiseError(
-                f"patterns: outputs have {outputs.shape[1]} stages, but costs have {costs.count}"
+                f"patterns: outputs have {outputs.shape[1]} stages,"
+                f" but costs have {costs.stage_count}"
             )
 
     # ---- builders -------------------------------------------------------------------------
@@ -84,12 +86,11 @@ class Problem:
     ) -> Problem:
         """Build from (truth, outputs, probability) triples; labels are any hashable values.
 
-        >>> Problem.from_patterns(
-        ...     [("cat", ["cat", "cat"], 0.7), ("dog", ["cat", "dog"], 0.3)], Costs((0, 0.1))
-        ... ).error_rates
+        >>> patterns = [("cat", ["cat", "cat"], 0.7), ("dog", ["cat", "dog"], 0.3)]
+        >>> Problem.from_patterns(patterns, Costs.from_cumulative((0, 0.1))).error_rates
         array([0.3, 0. ])
         """
-        table, p, labels = code_patterns(patterns, costs.count)
+        table, p, labels = code_patterns(patterns, costs.stage_count)
         return cls(
             costs,
             truth=table[:, 0],
@@ -112,13 +113,14 @@ class Problem:
 
         The order of the rows is kept, so that a round-robin stream can follow it.
 
-        >>> problem = Problem.from_predictions([[0, 1], [1, 1], [0, 0]], [1, 1, 0], Costs((0, 0.5)))
+        >>> costs = Costs.from_cumulative((0, 0.5))
+        >>> problem = Problem.from_predictions([[0, 1], [1, 1], [0, 0]], [1, 1, 0], costs)
         >>> problem.rows
         array([0, 1, 2])
         >>> problem.error_rates.round(3)
         array([0.333, 0.   ])
         """
-        patterns, rows, labels = code_predictions(predictions, truth, costs.count)
+        patterns, rows, labels = code_predictions(predictions, truth, costs.stage_count)
         return cls(
             costs,
             truth=patterns[:, 0],
@@ -142,7 +144,7 @@ class Problem:
 
         The truth is always 0; an output of 1 is a wrong one. See `stopwise.rates` for how.
 
-        >>> Problem.from_rates([0.3, 0.1], [[0, 0.5], [0.5, 0]], Costs((0, 1)))
+        >>> Problem.from_rates([0.3, 0.1], [[0, 0.5], [0.5, 0]], Costs.from_cumulative((0, 1)))
         Traceback (most recent call last):
         ...
         stopwise.checks.StopwiseError: disagreements[0][1]: got 0.5, but need a rate between 0.2
@@ -150,8 +152,10 @@ class Problem:
         """
         from stopwise.rates import joint_from_rates
 
-        if len(error_rates) != costs.count:
-            raise fail("error_rates", list(error_rates), f"{costs.count} rates, one for each cost")
+        if len(error_rates) != costs.stage_count:
+            raise fail(
+                "error_rates", list(error_rates), f"{costs.stage_count} rates, one for each cost"
+            )
         wrong, p = joint_from_rates(error_rates, disagreements)
         return cls(
             costs,
@@ -182,7 +186,7 @@ class Problem:
         cumulative = form.get("cumulative", False)
         if not isinstance(cumulative, bool):
             raise fail("cumulative", cumulative, "true or false")
-        build = Costs if cumulative else Costs.from_stages
+        build = Costs.from_cumulative if cumulative else Costs.from_stages
         costs = build(form["costs"], form.get("mistake_cost", 1.0))
         problem = cls.from_patterns(
             json_patterns(form["patterns"]), costs, stages=form.get("stages")
@@ -210,7 +214,8 @@ class Problem:
     def to_json(self) -> str:
         """Write the problem as JSON.
 
-        >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0, 1)))
+        >>> costs = Costs.from_cumulative((0, 1))
+        >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
         >>> Problem.from_json(problem.to_json()) == problem
         True
 
@@ -243,7 +248,8 @@ class Problem:
 
         Probabilities become the shares of the rows.
 
-        >>> problem = Problem.from_rates([0.5, 0.5], [[0, 0], [0, 0]], Costs((0, 1)))
+        >>> costs = Costs.from_cumulative((0, 1))
+        >>> problem = Problem.from_rates([0.5, 0.5], [[0, 0], [0, 0]], costs)
         >>> problem.with_rows([0, 1, 1, 1]).error_rates
         array([0.75, 0.75])
         """
@@ -267,8 +273,9 @@ class Problem:
     def with_costs(self, costs: Costs) -> Problem:
         """The same joint distribution under other costs.
 
-        >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0, 1)))
-        >>> problem.with_costs(Costs((0, 0.1))).optimal_stage
+        >>> costs = Costs.from_cumulative((0, 1))
+        >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
+        >>> problem.with_costs(Costs.from_cumulative((0, 0.1))).optimal_stage
         1
         """
         return Problem(
@@ -284,9 +291,9 @@ class Problem:
     # ---- what follows from it ---------------------------------------------------------------
 
     @property
-    def count(self) -> int:
+    def stage_count(self) -> int:
         """How many stages there are."""
-        return self.costs.count
+        return self.costs.stage_count
 
     @cached_property
     def error_rates(self) -> FloatArray:
@@ -297,8 +304,8 @@ class Problem:
     @cached_property
     def disagreements(self) -> FloatArray:
         """`p_ij = P(Y^i != Y^j)`, a symmetric table."""
-        table = np.zeros((self.count, self.count))
-        for i in range(self.count):
+        table = np.zeros((self.stage_count, self.stage_count))
+        for i in range(self.stage_count):
             table[i] = self.p @ (self.outputs != self.outputs[:, i : i + 1])
         return frozen(table)
 
@@ -376,6 +383,6 @@ class Problem:
 
     def __repr__(self) -> str:
         return (
-            f"Problem({self.count} stages, {len(self.p)} patterns,"
+            f"Problem({self.stage_count} stages, {len(self.p)} patterns,"
             f" cumulative costs {self.costs.cumulative})"
         )

@@ -122,7 +122,8 @@ def theorem1_bound(problem: Problem, rounds: ArrayLike, *, epsilon: float = 0.1)
     where the last stage is optimal, and infinitely loose towards xi = 0. See `DOUBT_TRANSITIVITY`.
 
     >>> from stopwise import Costs
-    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0.0, 0.4)))
+    >>> costs = Costs.from_cumulative((0.0, 0.4))
+    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
     >>> theorem1_bound(problem, [1000, 10000], epsilon=0.1).round(1)
     array([16.6, 22.1])
     """
@@ -133,7 +134,7 @@ def theorem1_bound(problem: Problem, rounds: ArrayLike, *, epsilon: float = 0.1)
     _need_weak_dominance(problem)
     best = problem.optimal_stage
     slope = 0.0
-    for j in range(best + 1, problem.count):
+    for j in range(best + 1, problem.stage_count):
         p = float(problem.disagreements[best, j])
         # A threshold of 1 or more is never reached by a sample: d is infinite, the term nothing.
         divergence = float(kl(p, min(p + float(problem.margins[j]), 1.0)))
@@ -179,7 +180,8 @@ def uss_ucb_bound(problem: Problem, rounds: ArrayLike, *, alpha: float = 0.51) -
     its gap. C stays bounded only for alpha > 0.5; at 0.5, the paper's choice, it grows like ln T.
 
     >>> from stopwise import Costs
-    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0.0, 0.4)))
+    >>> costs = Costs.from_cumulative((0.0, 0.4))
+    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
     >>> uss_ucb_bound(problem, 10_000, alpha=0.5).round(1)
     np.float64(39.2)
     """
@@ -197,7 +199,7 @@ def uss_ucb_bound(problem: Problem, rounds: ArrayLike, *, alpha: float = 0.51) -
     logs = np.log(times)
     beyond = alpha * logs + np.sqrt(np.pi * alpha * logs / 2) + 0.5
     total = np.zeros_like(times)
-    for j in range(problem.count):
+    for j in range(problem.stage_count):
         gap, margin = float(problem.gaps[j]), float(problem.margins[j])
         if j == problem.optimal_stage or gap == 0:
             continue

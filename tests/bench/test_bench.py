@@ -18,14 +18,14 @@ from stopwise.checks import StopwiseError
 @pytest.mark.parametrize("family", FAMILIES)
 def test_families_are_what_they_say(family: str) -> None:
     instances = make_family(family, 40, seed=5)
-    assert [i.problem.count for i in instances[:5]] == list(STAGES)
+    assert [i.problem.stage_count for i in instances[:5]] == list(STAGES)
     for instance in instances:
         assert instance.problem.weak_dominance
         assert instance.problem.strong_dominance == (family == "strong")
         margins = instance.problem.margins[~np.isnan(instance.problem.margins)]
         assert 0.003 <= margins.min() <= 0.15
     assert sum(i.for_choosing for i in instances) == 20
-    best = {(i.problem.count, i.problem.optimal_stage) for i in instances}
+    best = {(i.problem.stage_count, i.problem.optimal_stage) for i in instances}
     assert {(2, 0), (2, 1), (3, 0), (3, 2), (5, 3), (8, 3)} <= best
     assert make_family(family, 3, seed=5)[2].problem == instances[2].problem
     assert make_family(family, 3, seed=6)[2].problem != instances[2].problem

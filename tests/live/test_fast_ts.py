@@ -17,8 +17,8 @@ OUTPUTS = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=
 
 
 def exact(policy, costs, seen, disagreed):
-    evidence = Evidence(costs.count)
-    for at, (i, j) in enumerate(pair_list(costs.count)):
+    evidence = Evidence(costs.stage_count)
+    for at, (i, j) in enumerate(pair_list(costs.stage_count)):
         evidence.seen[i, j], evidence.disagreed[i, j] = seen[at], disagreed[at]
     return policy.probabilities(evidence, 1, costs)
 
@@ -66,7 +66,7 @@ def test_follows_the_policy_over_random_evidence(seed, count, rate, scale, prior
 
 
 def test_stands_still_only_while_nothing_can_change():
-    costs = Costs((0.0, 0.1))
+    costs = Costs.from_cumulative((0.0, 0.1))
     fast = FastTs(UssTs(), costs.thresholds.tolist())
     fast.anchor([400], [200])
     assert fast._still  # half disagree against a threshold of a tenth: settled
@@ -79,7 +79,7 @@ def test_stands_still_only_while_nothing_can_change():
 
 
 def test_form_that_does_not_belong_is_not_used():
-    costs = Costs((0.0, 0.1))
+    costs = Costs.from_cumulative((0.0, 0.1))
     fast = FastTs(UssTs(), costs.thresholds.tolist())
     fast.anchor([10], [5])
     form = fast.to_form()
@@ -92,7 +92,7 @@ def test_form_that_does_not_belong_is_not_used():
 
 
 def test_three_stages_written_out_are_the_walk():
-    fast = FastTs(UssTs(), Costs((0.0, 0.2, 0.3)).thresholds.tolist())
+    fast = FastTs(UssTs(), Costs.from_cumulative((0.0, 0.2, 0.3)).thresholds.tolist())
     fast.anchor([30, 20, 10], [5, 4, 1])
     assert fast.distribution() == pytest.approx(fast._walk(), rel=1e-14)
 

@@ -19,7 +19,7 @@ def problem(costs=(0.05, 0.15, 0.2)):
     return Problem.from_rates(
         [0.3098, 0.233, 0.2278],
         [[0, 0.205, 0.205], [0.205, 0, 0.0155], [0.205, 0.0155, 0]],
-        Costs(costs),
+        Costs.from_cumulative(costs),
     )
 
 
@@ -29,7 +29,7 @@ def live_regret(problem, policy, horizon, seed, in_flight):
     outputs = problem.outputs.tolist()
     learner = Learner(problem.costs, policy, seed=seed)
     waiting = []
-    depths = np.zeros(problem.count)
+    depths = np.zeros(problem.stage_count)
     for row in rows.tolist():
         round = learner.begin()
         depths[round.depth] += 1
@@ -46,7 +46,7 @@ def delayed_reference(problem, policy, horizon, seed, lag):
     """The protocol of the paper with feedback that comes `lag` rounds late, written anew."""
     rng = np.random.default_rng([seed, 2])
     rows = rng.choice(len(problem.p), size=horizon, p=problem.p)
-    evidence, waiting, regret = Evidence(problem.count), [], 0.0
+    evidence, waiting, regret = Evidence(problem.stage_count), [], 0.0
     for t, row in enumerate(rows, 1):
         depth = policy.draw(evidence, t, problem.costs, rng)
         regret += problem.gaps[depth]
@@ -123,7 +123,7 @@ def test_a_users_own_policy():
         name = "every-second"
 
         def _depth_probabilities(self, evidence, round, costs):
-            p = np.zeros(costs.count)
+            p = np.zeros(costs.stage_count)
             p[-1 if round % 2 else 0] = 1
             return p
 

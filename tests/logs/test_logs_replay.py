@@ -48,7 +48,7 @@ def test_a_policy_sees_only_the_stages_it_calls(log):
         name = "watching"
 
         def _depth_probabilities(self, evidence, round, costs):
-            return np.eye(costs.count)[round % costs.count]
+            return np.eye(costs.stage_count)[round % costs.stage_count]
 
         def record(self, evidence, round, prefix):
             seen.append((round, tuple(prefix)))

@@ -123,7 +123,7 @@ def test_sweep_windows_against_a_scan(seed):
 
 def test_a_step_without_cost_is_never_too_dear():
     evidence = Evidence.from_counts([[0, 100], [0, 0]], [[0, 0], [0, 0]])
-    verdict = judge(("a", "b"), evidence, Costs((1.0, 1.0)))
+    verdict = judge(("a", "b"), evidence, Costs.from_cumulative((1.0, 1.0)))
     assert verdict.recommended == 1
     assert [(w.stage, w.certain) for w in sweep(verdict)] == [(1, False)]
 
@@ -144,11 +144,11 @@ def test_bounds_against_scipy():
 
 def test_credible_level_is_that_of_the_uniform_prior():
     evidence = Evidence.from_counts([[0, 200], [0, 0]], [[0, 12], [0, 0]])
-    pair = judge(("a", "b"), evidence, Costs((0.0, 0.08))).pairs[0]
+    pair = judge(("a", "b"), evidence, Costs.from_cumulative((0.0, 0.08))).pairs[0]
     assert pair.credible_level == pytest.approx(stats.beta(13, 189).cdf(0.08))
     # What is certain is credible at the level, too: its bound lies outside.
     for cost in (0.08, 0.1, 0.12, 0.15):
-        pair = judge(("a", "b"), evidence, Costs((0.0, cost)), level=0.99).pairs[0]
+        pair = judge(("a", "b"), evidence, Costs.from_cumulative((0.0, cost)), level=0.99).pairs[0]
         assert not pair.certain or pair.credible_level >= 0.99
 
 
@@ -192,7 +192,7 @@ def test_probabilities_are_those_of_sampled_pairs():
     evidence = Evidence.from_counts(
         [[0, 60, 60], [0, 0, 60], [0, 0, 0]], [[0, 12, 15], [0, 0, 6], [0, 0, 0]]
     )
-    costs = Costs((0.0, 0.2, 0.35))
+    costs = Costs.from_cumulative((0.0, 0.2, 0.35))
     verdict = judge(("a", "b", "c"), evidence, costs)
     rng = np.random.default_rng(0)
     draws = 40_000

@@ -45,7 +45,7 @@ def test_printed_flags_follow_from_printed_costs_and_error_rates():
 
 @pytest.mark.parametrize("name", ["bsc", "pima", "heart"])
 def test_calibrated_has_the_printed_error_rates_and_the_fitted_disagreements(name):
-    problem = make_environment(name, "calibrated", Costs((0, 0.1, 0.2))).problem
+    problem = make_environment(name, "calibrated", Costs.from_cumulative((0, 0.1, 0.2))).problem
     assert problem.error_rates == pytest.approx(get_dataset(name).error_rates, abs=1e-9)
     fitted = read_toml("calibration.toml")[name]
     p = problem.disagreements
@@ -56,7 +56,7 @@ def test_calibrated_has_the_printed_error_rates_and_the_fitted_disagreements(nam
 
 def test_retrained_pima():
     assert retrained_pima().errors == (236, 179, 175)
-    problem = make_environment("pima", "retrained", Costs((0, 0.1, 0.2))).problem
+    problem = make_environment("pima", "retrained", Costs.from_cumulative((0, 0.1, 0.2))).problem
     assert len(problem.rows) == 768
     p = problem.disagreements
     assert [p[0, 1], p[0, 2], p[1, 2]] == pytest.approx([153 / 768, 151 / 768, 12 / 768])
@@ -82,7 +82,7 @@ def test_heart_reading_is_the_nearest_in_error_rates_alone():
 
 
 def test_bsc_as_printed_in_closed_form():
-    problem = make_environment("bsc", "as-printed", Costs((0, 0.1, 0.2))).problem
+    problem = make_environment("bsc", "as-printed", Costs.from_cumulative((0, 0.1, 0.2))).problem
     assert problem.error_rates == pytest.approx([0.4, 0.18, 0.14])
     p = problem.disagreements
     assert [p[0, 1], p[0, 2], p[1, 2]] == pytest.approx([0.34, 0.38, 0.26])
@@ -102,7 +102,7 @@ def test_bsc_as_printed_against_its_text_read_step_by_step():
     outputs = np.where(right, truth[:, None], 1 - truth[:, None])
     codes = truth * 8 + outputs @ [4, 2, 1]
     counted = np.bincount(codes, minlength=16)
-    problem = make_environment("bsc", "as-printed", Costs((0, 0.1, 0.2))).problem
+    problem = make_environment("bsc", "as-printed", Costs.from_cumulative((0, 0.1, 0.2))).problem
     labels = np.array(problem.labels)
     expected = np.zeros(16)
     for t, y, p in zip(labels[problem.truth], labels[problem.outputs], problem.p, strict=True):
@@ -112,7 +112,7 @@ def test_bsc_as_printed_against_its_text_read_step_by_step():
 
 
 def test_sources_and_streams():
-    costs = Costs((0, 0.1, 0.2))
+    costs = Costs.from_cumulative((0, 0.1, 0.2))
     assert make_environment("pima", "retrained", costs).stream == "round-robin"
     assert make_environment("pima", "calibrated", costs).stream == "independent"
     with pytest.raises(StopwiseError, match="source: got 'retrained', but need one of as-printed"):

@@ -69,9 +69,9 @@ def test_same_decision_on_random_evidence(policy: Policy) -> None:
     for _ in range(400):
         evidence, costs, _ = random_evidence(rng)
         round = int(rng.integers(1, HORIZON))
-        pairs, known = pairs_of(evidence, costs), worth.no_answers(costs.count)
+        pairs, known = pairs_of(evidence, costs), worth.no_answers(costs.stage_count)
         m, rho = m_of(policy, round), rho_of(policy, evidence)
-        room = np.zeros(costs.count, dtype=np.int64)
+        room = np.zeros(costs.stage_count, dtype=np.int64)
         expected = int(policy.probabilities(evidence, round, costs).argmax())
         # Twice: the second time from the answers that the first one kept.
         for _ in range(2):
@@ -94,11 +94,11 @@ def test_a_sure_stop_stays_whatever_is_output(policy: Policy) -> None:
             continue
         n = int(rng.integers(5, 60))
         ends = sorted((m_of(policy, round), m_of(policy, round + n)))
-        base = rho_of(policy, Evidence(costs.count))
+        base = rho_of(policy, Evidence(costs.stage_count))
         more = n if depth >= 2 else 0
         lowest = base + evidence.switched_twice / (evidence.switched + 2 + more)
         highest = base + (evidence.switched_twice + more) / (evidence.switched + 2 + more)
-        pairs, known = pairs_of(evidence, costs), worth.no_answers(costs.count)
+        pairs, known = pairs_of(evidence, costs), worth.no_answers(costs.stage_count)
         if not elimination.stays(
             pairs, known, depth, n, rule, knob, ends[0], ends[1], lowest, highest
         ):
@@ -111,7 +111,7 @@ def test_a_sure_stop_stays_whatever_is_output(policy: Policy) -> None:
             elif extreme < 0.6:  # neighbours disagree
                 outputs = [stage % 2 for stage in range(depth + 1)]
             else:
-                outputs = (rng.random(costs.count) < flips).astype(int).tolist()[: depth + 1]
+                outputs = (rng.random(costs.stage_count) < flips).astype(int).tolist()[: depth + 1]
             evidence.add(outputs)
             now = policy.probabilities(evidence, round + ahead + 1, costs)
             assert now[depth] == 1 or ahead == n - 1

@@ -45,7 +45,7 @@ def risk(threshold: float, first_to_look: dict[int, int] | None) -> float:
 
 def boundary(policy: UssVoi, threshold: float) -> dict[int, int]:
     """From how many disagreements on the policy looks, at every number of looks."""
-    costs = Costs((0.0, threshold))
+    costs = Costs.from_cumulative((0.0, threshold))
 
     def looks(seen: int, disagreed: int) -> bool:
         pair = np.array([[0, 1], [0, 0]])

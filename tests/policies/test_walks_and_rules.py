@@ -57,7 +57,7 @@ def test_jump_walk_is_the_sum_over_all_outcomes(count: int, seed: int) -> None:
 
 def test_two_stages_have_one_walk() -> None:
     evidence = Evidence.from_counts([[0, 9], [0, 0]], [[0, 4], [0, 0]])
-    costs = Costs((0.0, 0.3))
+    costs = Costs.from_cumulative((0.0, 0.3))
     assert UssTsJump().probabilities(evidence, 1, costs) == pytest.approx(
         UssTs().probabilities(evidence, 1, costs)
     )
@@ -107,7 +107,7 @@ def test_what_is_at_stake_keeps_a_refused_stage_in_play() -> None:
     seen = np.full((3, 3), 60)
     disagreed = np.array([[0, 20, 12], [0, 0, 30], [0, 0, 0]])
     evidence = Evidence.from_counts(np.triu(seen, 1), disagreed)
-    costs = Costs((0.0, 0.2, 0.36))
+    costs = Costs.from_cumulative((0.0, 0.2, 0.36))
     policy = UssVoi(horizon=2_000)
     worth = policy._worth(evidence, 2_000, costs)
     assert worth(0, 1, 0)
@@ -126,7 +126,7 @@ def test_the_horizon_is_needed_and_told() -> None:
     for name in ("uss-voi", "imed"):
         policy = make_policy(name)
         with pytest.raises(StopwiseError, match="needs the horizon"):
-            policy.probabilities(Evidence(2), 1, Costs((0.0, 0.5)))
+            policy.probabilities(Evidence(2), 1, Costs.from_cumulative((0.0, 0.5)))
         told = policy.told(horizon=100, optimal_stage=0)
         assert told.parameters()["horizon"] == 100
         assert told.told(horizon=7, optimal_stage=0) is told
@@ -136,7 +136,7 @@ def test_imed_by_hand() -> None:
     evidence = Evidence.from_counts([[0, 10], [0, 0]], [[0, 1], [0, 0]])
     index = 10 * bernoulli_kl(0.1, 0.4) + math.log(10)
     horizon = math.exp(index + 2)
-    costs = Costs((0.0, 0.4))
+    costs = Costs.from_cumulative((0.0, 0.4))
     assert Imed(math.floor(horizon)).probabilities(evidence, 11, costs)[0] == 1
     assert Imed(math.ceil(horizon)).probabilities(evidence, 11, costs)[0] == 0
 
@@ -145,8 +145,8 @@ def test_imed_by_hand() -> None:
 def test_thresholds_beyond_probabilities(policy) -> None:
     """A price of 1 or more is never worth it, a free stage always is."""
     evidence = Evidence.from_counts([[0, 9], [0, 0]], [[0, 9], [0, 0]])
-    assert policy.probabilities(evidence, 1, Costs((0.0, 1.0)))[0] == 1
-    assert policy.probabilities(Evidence(2), 1, Costs((0.2, 0.2)))[1] == 1
+    assert policy.probabilities(evidence, 1, Costs.from_cumulative((0.0, 1.0)))[0] == 1
+    assert policy.probabilities(Evidence(2), 1, Costs.from_cumulative((0.2, 0.2)))[1] == 1
 
 
 def test_bad_settings_are_named() -> None:

@@ -67,7 +67,9 @@ def strong_dominance(rng: np.random.Generator, count: int, best: int) -> Problem
     # Pattern k: the first k stages are wrong.
     outputs = (np.arange(count)[None, :] < np.arange(count + 1)[:, None]).astype(np.int64)
     p = -np.diff(np.concatenate([[1.0], errors, [0.0]]))
-    costs = Costs(tuple((0.02 + np.concatenate([[0.0], np.cumsum(price)])).tolist()))
+    costs = Costs.from_cumulative(
+        tuple((0.02 + np.concatenate([[0.0], np.cumsum(price)])).tolist())
+    )
     return _accepted(_problem(outputs, p, costs), best)
 
 
@@ -97,7 +99,7 @@ def weak_dominance(rng: np.random.Generator, count: int, best: int) -> Problem |
     if (np.diff(cumulative) < 0).any():
         return None
     problem = _accepted(
-        _problem(wrong.astype(np.int64), p, Costs(tuple(cumulative.tolist()))), best
+        _problem(wrong.astype(np.int64), p, Costs.from_cumulative(tuple(cumulative.tolist()))), best
     )
     return None if problem is None or problem.strong_dominance else problem
 
@@ -135,7 +137,7 @@ def _accepted(problem: Problem, best: int) -> Problem | None:
 def make_family(family: str, number: int, seed: int) -> list[Instance]:
     """The first `number` instances of a family: 2, 3, 5, 8 and 16 stages in turn.
 
-    >>> [i.problem.count for i in make_family("strong", 5, seed=1)]
+    >>> [i.problem.stage_count for i in make_family("strong", 5, seed=1)]
     [2, 3, 5, 8, 16]
     """
     if family not in FAMILIES:

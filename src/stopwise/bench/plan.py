@@ -80,7 +80,7 @@ def growth_instances() -> list[Instance]:
     """
     paper = {instance.name: instance for instance in paper_instances()}
     tiny = Problem.from_rates(
-        [0.2, 0.2], [[0, 0.2999], [0.2999, 0]], Costs((0.0, 0.3)), stages=None
+        [0.2, 0.2], [[0, 0.2999], [0.2999, 0]], Costs.from_cumulative((0.0, 0.3)), stages=None
     )
     return [
         paper["pima 3"], paper["bsc 2"], paper["heart 1"],

@@ -53,7 +53,7 @@ class Desk:
         self.policy = policy
         self.reader = reader
         self.seed = seed
-        self.count = known.count
+        self.stage_count = known.stage_count
         self.alarms: list[DriftAlarm] = []
         self._known = known
         self._on_drift = on_drift
@@ -65,7 +65,7 @@ class Desk:
         carries = type(policy) is UssTs and not settings.measured
         thresholds = known.thresholds.tolist()
         self._state = State(
-            self.count,
+            self.stage_count,
             discount=settings.discount,
             strength=settings.segment_strength,
             recorder=policy if type(policy).record is not Policy.record else None,
@@ -130,7 +130,7 @@ class Desk:
                     break
                 depth += 1
             else:
-                depth = self.count - 1
+                depth = self.stage_count - 1
             return Round(self, sequence, state.others + sequence, segment, depth, p[depth])
 
     def _begin_with_care(self, segment: str, sequence: int) -> Round:
@@ -292,7 +292,7 @@ class Desk:
         with self._lock:
             self._settle()
             at = len(round.outputs)
-            if at >= self.count or not self.can_pay(round):
+            if at >= self.stage_count or not self.can_pay(round):
                 return False
             cost = self._stage_costs[at]
             if not self._purse.has(cost, self._state.pool.spent):
@@ -304,7 +304,7 @@ class Desk:
     def can_pay(self, round: Round) -> bool:
         """Whether the budget of the item has room for the next stage, at what it cost so far."""
         at = len(round.outputs)
-        if self._purse.item_budget is None or at >= self.count:
+        if self._purse.item_budget is None or at >= self.stage_count:
             return True
         so_far = self._cumulative[at - 1] if at else 0.0
         if round.costs is not None:
@@ -326,7 +326,7 @@ class Desk:
             first = state.begun + 1
             number = state.others + first
             depths, p = self._chooser.draw_many(
-                state.tally(segment), number, first, self._costs, self.count - 1, size
+                state.tally(segment), number, first, self._costs, self.stage_count - 1, size
             )
             state.begun += size
             return first, number, depths, p
@@ -347,7 +347,7 @@ class Desk:
             where: for each stage, the rounds that called it.
             columns: for each stage, its outputs in those rounds.
         """
-        delta = count_columns(self.count, depths, where, columns)
+        delta = count_columns(self.stage_count, depths, where, columns)
         costs = np.asarray(self._cumulative)[depths]
         delta.spent = float(costs.sum())
         with self._lock:

@@ -105,14 +105,15 @@ def deterministic_stage(evidence: Evidence, costs: Costs) -> int:
     """The first stage whose observed disagreements are all below their thresholds.
 
     >>> seen, disagreed = [[0, 9], [0, 0]], [[0, 1], [0, 0]]
-    >>> deterministic_stage(Evidence.from_counts(seen, disagreed), Costs((0.0, 0.25)))
+    >>> costs = Costs.from_cumulative((0.0, 0.25))
+    >>> deterministic_stage(Evidence.from_counts(seen, disagreed), costs)
     0
     """
     seen, disagreed = evidence.seen, evidence.disagreed
-    for i in range(costs.count - 1):
+    for i in range(costs.stage_count - 1):
         x = costs.thresholds[i, i + 1 :]
         n, d = seen[i, i + 1 :], disagreed[i, i + 1 :]
         # d / n < x without a division; where nothing was seen only x >= 1 is sure.
         if bool((((n > 0) & (d < x * n)) | (x >= 1)).all()):
             return i
-    return costs.count - 1
+    return costs.stage_count - 1

@@ -68,13 +68,13 @@ class DriftWatch:
     (0.0, 1.0)
     """
 
-    __slots__ = ("_pairs", "count", "report", "segment", "settings")
+    __slots__ = ("_pairs", "report", "segment", "settings", "stage_count")
 
     def __init__(
         self, segment: str, count: int, settings: Drift, report: Callable[[DriftAlarm], None]
     ) -> None:
         self.segment = segment
-        self.count = count
+        self.stage_count = count
         self.settings = settings
         self.report = report
         # for every pair: seen and disagreed before, seen and disagreed in the window, tests made
@@ -99,7 +99,7 @@ class DriftWatch:
                 self.report(
                     DriftAlarm(
                         self.segment,
-                        pair_list(self.count)[number],
+                        pair_list(self.stage_count)[number],
                         before_disagreed / before_seen,
                         disagreed / seen,
                         p_value,
@@ -114,7 +114,7 @@ class DriftWatch:
 
     def restore(self, form: Any) -> None:
         """Take what `to_form` gave."""
-        size = pair_count(self.count)
+        size = pair_count(self.stage_count)
         if (
             not isinstance(form, list)
             or len(form) != size

@@ -148,14 +148,14 @@ class Learner(Desk):
             deepest = self._purse.deepest(self._cumulative, self._state.pool.spent)
             if self.settings.mode != "enforce":
                 run_to = min(self.settings.run_to, deepest)
-                return [float(stage == run_to) for stage in range(self.count)]
+                return [float(stage == run_to) for stage in range(self.stage_count)]
             return self._advice(segment, deepest)
 
     def advice(self, segment: str = "") -> list[float]:
         """The distribution that enforcing would draw the next depth from, in any mode."""
         with self._lock:
             self._settle()
-            return self._advice(segment, self.count - 1)
+            return self._advice(segment, self.stage_count - 1)
 
     def _advice(self, segment: str, deepest: int) -> list[float]:
         number = self._state.others + self._state.begun + 1

@@ -48,7 +48,7 @@ def report_of(tally: Tally, stages: Sequence[str]) -> Report:
         stages=tuple(stages),
         rounds=tally.rounds,
         abandoned=tally.abandoned,
-        calls=tuple(sum(tally.lengths[stage:]) for stage in range(tally.count)),
+        calls=tuple(sum(tally.lengths[stage:]) for stage in range(tally.stage_count)),
         answers=tuple(tally.stops),
         failures=tuple(tally.failures),
         spent=float(tally.spent),

@@ -112,8 +112,8 @@ class Round:
         `depth` and `probability` move with it only in what is called: the record keeps what was
         drawn.
         """
-        if self.depth + 1 >= self._learner.count:
-            raise fail("depth", self.depth + 1, f"a stage up to {self._learner.count - 1}")
+        if self.depth + 1 >= self._learner.stage_count:
+            raise fail("depth", self.depth + 1, f"a stage up to {self._learner.stage_count - 1}")
         self.unusual = True
         if self.drawn_depth is None:
             self.drawn_depth = self.depth

@@ -110,7 +110,7 @@ def stage_names_and_costs(
     (('regex', 'model'), (0.0, 2.0), Costs(cumulative=(0.0, 2.0), mistake_cost=10.0))
     """
     if isinstance(stages, Costs):
-        return _numbered(stages.count), tuple(map(float, stages.per_stage)), stages
+        return _numbered(stages.stage_count), tuple(map(float, stages.per_stage)), stages
     if isinstance(stages, Mapping):
         names = tuple(stages)
         if not all(isinstance(name, str) and name for name in names):
@@ -120,7 +120,7 @@ def stage_names_and_costs(
         given = stages
         names = ()
     costs = Costs.from_stages(given, mistake_cost)
-    return names or _numbered(costs.count), tuple(map(float, given)), costs
+    return names or _numbered(costs.stage_count), tuple(map(float, given)), costs
 
 
 def _numbered(count: int) -> tuple[str, ...]:

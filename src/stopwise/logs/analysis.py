@@ -172,10 +172,12 @@ def analyze_evidence(
         raise StopwiseError("evidence has no columns: leave out truth and segment")
     if settings.costs is None:
         raise StopwiseError("costs: not given; give each stage's own cost with --costs 1,2,...")
-    stages = settings.stages or tuple(f"stage {i + 1}" for i in range(evidence.count))
-    if len(stages) != evidence.count:
-        raise fail("stages", list(stages), f"{evidence.count} names, as the evidence has stages")
-    costs, bounds = costs_of(None, evidence.count, settings)
+    stages = settings.stages or tuple(f"stage {i + 1}" for i in range(evidence.stage_count))
+    if len(stages) != evidence.stage_count:
+        raise fail(
+            "stages", list(stages), f"{evidence.stage_count} names, as the evidence has stages"
+        )
+    costs, bounds = costs_of(None, evidence.stage_count, settings)
     verdict = judge(stages, evidence, costs, level=settings.level, cost_bounds=bounds)
     return Analysis(
         name=name,
@@ -204,7 +206,7 @@ def costs_of(
     if measured is None:
         assert settings.costs is not None
         costs = Costs.from_stages(settings.costs, mistake_cost)
-        if costs.count != count:
+        if costs.stage_count != count:
             raise fail("costs", list(settings.costs), f"{count} numbers, one for each stage")
         return costs, CostBounds(settings.costs, settings.costs, measured=False)
     from scipy.special import stdtrit

@@ -16,7 +16,7 @@ from stopwise.problem import Problem
 ARMS = ("arm 1", "arm 2", "arm 3")
 
 # The costs of a joint distribution are set by each instance; until then any will do.
-_NO_COSTS = Costs((0.0, 0.0, 0.0))
+_NO_COSTS = Costs.from_cumulative((0.0, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def make_environment(dataset: str, source: Source, costs: Costs) -> Environment:
     Retrained classifiers are met in the order of the data set, over and over, as in the paper
     (round-robin); the others are independent draws.
 
-    >>> make_environment("bsc", "as-printed", Costs((0.05, 0.285, 0.45))).stream
+    >>> make_environment("bsc", "as-printed", Costs.from_cumulative((0.05, 0.285, 0.45))).stream
     'independent'
     """
     stream = "round-robin" if source == "retrained" else "independent"

@@ -177,7 +177,7 @@ def margin_environment(figure: Figure, sweep: Sweep, margin: float) -> Environme
     xi > -(p_i*j - (gamma_i* - gamma_j)), and cumulative costs may not fall.
     """
     best = sweep.optimal_arm - 1
-    start = Costs((*sweep.first_costs, 1.0, 1.0)[:3])
+    start = Costs.from_cumulative((*sweep.first_costs, 1.0, 1.0)[:3])
     rates = make_environment(figure.dataset, "calibrated", start).problem.disagreements
     costs = list(sweep.first_costs)
     for arm in range(best + 1, 3):
@@ -185,5 +185,7 @@ def margin_environment(figure: Figure, sweep: Sweep, margin: float) -> Environme
         costs.append(round(sweep.first_costs[best] + float(rates[best, arm]) + xi, 12))
     if any(later < sooner for sooner, later in itertools.pairwise(costs)):
         return None
-    environment = make_environment(figure.dataset, "calibrated", Costs(tuple(costs)))
+    environment = make_environment(
+        figure.dataset, "calibrated", Costs.from_cumulative(tuple(costs))
+    )
     return environment if environment.problem.optimal_stage == best else None

@@ -68,7 +68,7 @@ def load_datasets() -> dict[str, Dataset]:
             error_rates=tuple(form["error_rates"]),
             sources=tuple(form["sources"]),
             instances=tuple(
-                Instance(int(number), Costs(tuple(row.pop("costs"))), **row)
+                Instance(int(number), Costs.from_cumulative(tuple(row.pop("costs"))), **row)
                 for number, row in form["instances"].items()
             ),
         )

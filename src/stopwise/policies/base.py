@@ -28,7 +28,7 @@ class Policy(ABC):
     ...     name = "coin-flip"
     ...     def _depth_probabilities(self, evidence, round, costs):
     ...         return np.array([0.5, 0.5])
-    >>> CoinFlip().probabilities(Evidence(2), 1, Costs((0, 1)))
+    >>> CoinFlip().probabilities(Evidence(2), 1, Costs.from_cumulative((0, 1)))
     array([0.5, 0.5])
     """
 
@@ -41,12 +41,18 @@ class Policy(ABC):
 
     def probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         """The probability of stopping at each stage, in round `round` (the first is 1)."""
-        if evidence.count != costs.count:
-            raise fail("evidence", f"{evidence.count} stages", f"{costs.count} stages, as in costs")
+        if evidence.stage_count != costs.stage_count:
+            raise fail(
+                "evidence",
+                f"{evidence.stage_count} stages",
+                f"{costs.stage_count} stages, as in costs",
+            )
         round = whole_number("round", round, least=1)
         result = np.asarray(self._depth_probabilities(evidence, round, costs), dtype=np.float64)
-        if result.shape != (costs.count,) or not (result >= 0).all():
-            raise fail(f"policy {self.name}", result, f"{costs.count} probabilities, each >= 0")
+        if result.shape != (costs.stage_count,) or not (result >= 0).all():
+            raise fail(
+                f"policy {self.name}", result, f"{costs.stage_count} probabilities, each >= 0"
+            )
         if abs(result.sum() - 1) > 1e-9:
             raise fail(f"policy {self.name}", result, "probabilities that sum to 1")
         return result
@@ -55,12 +61,13 @@ class Policy(ABC):
         """Draw the depth of a round; exactly one uniform number is used unless a rule overrides it.
 
         >>> from stopwise.policies.fixed import FixedStage
-        >>> FixedStage(1).draw(Evidence(2), 1, Costs((0, 1)), np.random.default_rng(0))
+        >>> costs = Costs.from_cumulative((0, 1))
+        >>> FixedStage(1).draw(Evidence(2), 1, costs, np.random.default_rng(0))
         1
         """
         cumulative = np.cumsum(self.probabilities(evidence, round, costs))
         depth = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-        return min(depth, costs.count - 1)
+        return min(depth, costs.stage_count - 1)
 
     def record(self, evidence: Evidence, round: int, prefix: Sequence[Hashable]) -> None:
         """Count a finished round; a rule whose source counts otherwise overrides this."""

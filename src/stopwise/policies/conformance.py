@@ -69,15 +69,15 @@ def _takes(policy: Policy, costs: Costs) -> bool:
     have does; anything else that it raises, and any answer that is no distribution, is its fault.
     """
     try:
-        policy._depth_probabilities(Evidence(costs.count), 1, costs)
+        policy._depth_probabilities(Evidence(costs.stage_count), 1, costs)
     except StopwiseError:
         return False
     except Exception as error:
         raise AssertionError(
-            f"{policy.name} raises {type(error).__name__} on {costs.count} stages: {error}"
+            f"{policy.name} raises {type(error).__name__} on {costs.stage_count} stages: {error}"
         ) from error
     try:
-        policy.probabilities(Evidence(costs.count), 1, costs)
+        policy.probabilities(Evidence(costs.stage_count), 1, costs)
     except ValueError as error:
         raise AssertionError(f"{policy.name} gives no distribution: {error}") from error
     return True
@@ -122,7 +122,9 @@ def check_same_seed_same_draws(policy: Policy, seed: np.random.SeedSequence) -> 
         assert draws == again, f"{policy.name} draws otherwise with the same seed"
         for depth in draws:
             assert isinstance(depth, int), f"{policy.name} draws {depth!r}, which is no int"
-            assert 0 <= depth < costs.count, f"{policy.name} draws a depth outside the cascade"
+            assert 0 <= depth < costs.stage_count, (
+                f"{policy.name} draws a depth outside the cascade"
+            )
 
 
 def check_draws_follow_probabilities(policy: Policy, seed: np.random.SeedSequence) -> None:
@@ -136,9 +138,10 @@ def check_draws_follow_probabilities(policy: Policy, seed: np.random.SeedSequenc
     for told, evidence, round, costs, rng in random_situations(policy, seed, situations):
         p = told.probabilities(evidence, round, costs)
         counts = np.bincount(
-            [told.draw(evidence, round, costs, rng) for _ in range(draws)], minlength=costs.count
+            [told.draw(evidence, round, costs, rng) for _ in range(draws)],
+            minlength=costs.stage_count,
         )
-        assert len(counts) == costs.count, f"{policy.name} draws a depth outside the cascade"
+        assert len(counts) == costs.stage_count, f"{policy.name} draws a depth outside the cascade"
         variance = draws * p * (1 - p)
         tolerance = logarithm / 3 + np.sqrt((logarithm / 3) ** 2 + 2 * variance * logarithm)
         tolerance[(p == 0) | (p == 1)] = 0
@@ -150,7 +153,7 @@ def check_record_stays_within_prefix(policy: Policy, seed: np.random.SeedSequenc
     """Counting a round touches only pairs of stages that were called, and never takes away."""
     for told, evidence, _, costs, rng in random_situations(policy, seed):
         for round in (1, 2, 50):
-            depth = int(rng.integers(costs.count))
+            depth = int(rng.integers(costs.stage_count))
             after = evidence.copy()
             prefix = rng.integers(0, 2, size=depth + 1).tolist()
             given = list(prefix)
@@ -168,7 +171,7 @@ def check_record_stays_within_prefix(policy: Policy, seed: np.random.SeedSequenc
 
 def check_memory_is_bounded(policy: Policy, seed: np.random.SeedSequence) -> None:
     """A policy is the same size after a thousand rounds."""
-    costs = Costs((0.1, 0.2, 0.3))
+    costs = Costs.from_cumulative((0.1, 0.2, 0.3))
     told = policy.told(horizon=_HORIZON, optimal_stage=0)
     rng = np.random.default_rng(seed)
     evidence = Evidence(3)
@@ -190,7 +193,7 @@ def check_compiled_rule(policy: Policy, seed: np.random.SeedSequence) -> None:
         rule = rules[told] if told in rules else rules.setdefault(told, told.compiled_rule())
         if rule is None:
             return
-        depths = np.zeros(costs.count)
+        depths = np.zeros(costs.stage_count)
         rule(evidence.seen, evidence.disagreed, np.array(costs.thresholds), round, depths)
         p = told.probabilities(evidence, round, costs)
         assert np.allclose(depths, p, rtol=1e-9, atol=1e-300), (

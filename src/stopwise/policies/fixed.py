@@ -18,7 +18,7 @@ class FixedStage(Policy):
     Args:
         stage: 0-based; negative counts from the end, so that -1 is always-last.
 
-    >>> FixedStage(-1).probabilities(Evidence(3), 1, Costs((0, 1, 2)))
+    >>> FixedStage(-1).probabilities(Evidence(3), 1, Costs.from_cumulative((0, 1, 2)))
     array([0., 0., 1.])
     """
 
@@ -29,6 +29,8 @@ class FixedStage(Policy):
         object.__setattr__(self, "stage", whole_number("stage", self.stage, least=None))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
-        if not -costs.count <= self.stage < costs.count:
-            raise fail("stage", self.stage, f"a stage from 0 to {costs.count - 1}, or -1 for last")
-        return certain_depth(costs.count, self.stage)
+        if not -costs.stage_count <= self.stage < costs.stage_count:
+            raise fail(
+                "stage", self.stage, f"a stage from 0 to {costs.stage_count - 1}, or -1 for last"
+            )
+        return certain_depth(costs.stage_count, self.stage)

@@ -24,7 +24,7 @@ class Hanawal2(Policy):
     Args:
         alpha: width of the confidence bounds, 1.5 in the source.
 
-    >>> Hanawal2().probabilities(Evidence(3), 1, Costs((0.0, 0.1, 0.2)))
+    >>> Hanawal2().probabilities(Evidence(3), 1, Costs.from_cumulative((0.0, 0.1, 0.2)))
     array([0., 0., 1.])
     """
 
@@ -36,7 +36,7 @@ class Hanawal2(Policy):
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         passes = costs.thresholds >= upper_bounds(evidence, round, self.alpha)
-        count = costs.count
+        count = costs.stage_count
         for i in range(count - 1):
             if passes[i, i + 1 :].all():
                 return certain_depth(count, i)
@@ -44,11 +44,11 @@ class Hanawal2(Policy):
 
     def record(self, evidence: Evidence, round: int, prefix: Sequence[Hashable]) -> None:
         """Count the round; of the first one, only the pairs with the last stage."""
-        last = evidence.count - 1
+        last = evidence.stage_count - 1
         if round > 1:
             evidence.add(prefix)
-        elif len(prefix) == evidence.count:
+        elif len(prefix) == evidence.stage_count:
             for i in range(last):
-                pair: list[Hashable] = [None] * evidence.count
+                pair: list[Hashable] = [None] * evidence.stage_count
                 pair[i], pair[last] = prefix[i], prefix[last]
                 evidence.add(pair)

@@ -41,9 +41,9 @@ class Imed(Policy):
         margin: how much sooner than IMED to stop; 2 was found by experiment.
 
     >>> evidence = Evidence.from_counts([[0, 20], [0, 0]], [[0, 0], [0, 0]])
-    >>> Imed(horizon=10_000).probabilities(evidence, 21, Costs((0.0, 0.25)))
+    >>> Imed(horizon=10_000).probabilities(evidence, 21, Costs.from_cumulative((0.0, 0.25)))
     array([1., 0.])
-    >>> Imed(horizon=10_000).probabilities(evidence, 21, Costs((0.0, 0.1)))
+    >>> Imed(horizon=10_000).probabilities(evidence, 21, Costs.from_cumulative((0.0, 0.1)))
     array([0., 1.])
     """
 
@@ -75,4 +75,4 @@ class Imed(Policy):
                 return True
             return seen * bernoulli_kl(disagreed / seen, x) + math.log(seen) <= most
 
-        return certain_depth(costs.count, elimination_walk(costs.count, worth))
+        return certain_depth(costs.stage_count, elimination_walk(costs.stage_count, worth))

@@ -18,7 +18,8 @@ class Oracle(Policy):
     Args:
         stage: the optimal stage, 0-based; a simulation fills it in.
 
-    >>> Oracle().told(horizon=10, optimal_stage=1).probabilities(Evidence(2), 1, Costs((0, 1)))
+    >>> costs = Costs.from_cumulative((0, 1))
+    >>> Oracle().told(horizon=10, optimal_stage=1).probabilities(Evidence(2), 1, costs)
     array([0., 1.])
     """
 
@@ -37,6 +38,6 @@ class Oracle(Policy):
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         if self.stage is None:
             raise StopwiseError("oracle: only a simulation can tell it the optimal stage")
-        if self.stage >= costs.count:
-            raise fail("stage", self.stage, f"a stage from 0 to {costs.count - 1}")
-        return certain_depth(costs.count, self.stage)
+        if self.stage >= costs.stage_count:
+            raise fail("stage", self.stage, f"a stage from 0 to {costs.stage_count - 1}")
+        return certain_depth(costs.stage_count, self.stage)

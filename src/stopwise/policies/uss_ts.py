@@ -26,10 +26,10 @@ class UssTs(Policy):
         prior_disagreed: prior count of disagreements, S at the start (1 in the paper).
         prior_agreed: prior count of agreements, F at the start (1 in the paper).
 
-    >>> UssTs().probabilities(Evidence(2), 1, Costs((0.0, 0.25)))
+    >>> UssTs().probabilities(Evidence(2), 1, Costs.from_cumulative((0.0, 0.25)))
     array([0.25, 0.75])
     >>> evidence = Evidence.from_counts([[0, 2], [0, 0]], [[0, 0], [0, 0]])
-    >>> UssTs().probabilities(evidence, 3, Costs((0.0, 0.25)))[0]   # 1 - (3/4)^3
+    >>> UssTs().probabilities(evidence, 3, Costs.from_cumulative((0.0, 0.25)))[0]   # 1 - (3/4)^3
     np.float64(0.578125)
     """
 
@@ -48,7 +48,7 @@ class UssTs(Policy):
     def pair_tests(self, evidence: Evidence, costs: Costs) -> tuple[FloatArray, FloatArray]:
         """P(sample < C_j - C_i) and P(sample >= C_j - C_i) for every pair.
 
-        >>> passes, fails = UssTs().pair_tests(Evidence(2), Costs((0.0, 0.25)))
+        >>> passes, fails = UssTs().pair_tests(Evidence(2), Costs.from_cumulative((0.0, 0.25)))
         >>> passes[0, 1], fails[0, 1]
         (np.float64(0.25), np.float64(0.75))
         """

@@ -30,9 +30,11 @@ class UssTsJump(Policy):
         prior_agreed: prior count of agreements (1 in the paper).
 
     >>> evidence = Evidence.from_counts([[0, 2], [0, 0]], [[0, 0], [0, 0]])
-    >>> UssTsJump().probabilities(evidence, 3, Costs((0.0, 0.25)))[0]   # 1 - (3/4)^3
+    >>> costs = Costs.from_cumulative((0.0, 0.25))
+    >>> UssTsJump().probabilities(evidence, 3, costs)[0]   # 1 - (3/4)^3
     np.float64(0.578125)
-    >>> UssTsJump(temper=2).probabilities(evidence, 3, Costs((0.0, 0.25)))[0]   # 1 - (3/4)^5
+    >>> costs = Costs.from_cumulative((0.0, 0.25))
+    >>> UssTsJump(temper=2).probabilities(evidence, 3, costs)[0]   # 1 - (3/4)^5
     np.float64(0.7626953125)
     """
 

@@ -17,7 +17,8 @@ class UssTsLiteral(UssTs):
     """Line by line the pseudo-code of Algorithm USS-TS; same law as `UssTs`, other random numbers.
 
     >>> rng = np.random.default_rng(1)
-    >>> draws = [UssTsLiteral().draw(Evidence(2), 1, Costs((0.0, 0.25)), rng) for _ in range(1000)]
+    >>> costs = Costs.from_cumulative((0.0, 0.25))
+    >>> draws = [UssTsLiteral().draw(Evidence(2), 1, costs, rng) for _ in range(1000)]
     >>> 0.2 < 1 - np.mean(draws) < 0.3
     np.True_
     """
@@ -29,7 +30,7 @@ class UssTsLiteral(UssTs):
         C = costs.in_mistakes
         S = evidence.disagreed + self.prior_disagreed
         F = evidence.seen - evidence.disagreed + self.prior_agreed
-        last = costs.count - 1
+        last = costs.stage_count - 1
         i = 0
         while True:
             if i == last or all(

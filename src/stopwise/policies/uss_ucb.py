@@ -36,7 +36,7 @@ class UssUcb(Policy):
     Args:
         alpha: width of the confidence bounds; the theory wants above 0.5, the paper runs 0.5.
 
-    >>> UssUcb().probabilities(Evidence(3), 1, Costs((0.0, 0.1, 0.2)))
+    >>> UssUcb().probabilities(Evidence(3), 1, Costs.from_cumulative((0.0, 0.1, 0.2)))
     array([0., 0., 1.])
     """
 
@@ -49,7 +49,7 @@ class UssUcb(Policy):
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         u = upper_bounds(evidence, round, self.alpha)
         x = costs.thresholds
-        count = costs.count
+        count = costs.stage_count
         for i in range(count - 1):
             low = bool((x[:i, i] <= u[:i, i]).all())
             high = bool((x[i, i + 1 :] > u[i, i + 1 :]).all())

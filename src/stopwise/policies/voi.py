@@ -111,14 +111,14 @@ class _Voi(Policy):
             stake = 0.0 if i == last else max(0.0, expected_margin(last, j))
             gain, loss, looks = value_of_looking(seen, disagreed, threshold, excess, stake)
             # Every deeper stage is one more chance to be wrong about stopping at i.
-            price = self.kappa / math.sqrt(math.sqrt(costs.count - 1 - i))
+            price = self.kappa / math.sqrt(math.sqrt(costs.stage_count - 1 - i))
             return gain >= loss or rounds_that_count(rounds, seen) * gain >= price * loss * looks
 
         return worth
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         worth = self._worth(evidence, self.rounds_to_repay(round), costs)
-        return certain_depth(costs.count, elimination_walk(costs.count, worth))
+        return certain_depth(costs.stage_count, elimination_walk(costs.stage_count, worth))
 
     @abstractmethod
     def rounds_to_repay(self, round: int) -> int:
@@ -144,9 +144,9 @@ class UssVoi(_Voi):
         horizon: rounds in all; a simulation fills it in. When it has passed, it is doubled.
 
     >>> evidence = Evidence.from_counts([[0, 50], [0, 0]], [[0, 0], [0, 0]])
-    >>> UssVoi(horizon=10_000).probabilities(evidence, 51, Costs((0.0, 0.25)))
+    >>> UssVoi(horizon=10_000).probabilities(evidence, 51, Costs.from_cumulative((0.0, 0.25)))
     array([1., 0.])
-    >>> UssVoi(horizon=10_000).probabilities(evidence, 51, Costs((0.0, 0.1)))
+    >>> UssVoi(horizon=10_000).probabilities(evidence, 51, Costs.from_cumulative((0.0, 0.1)))
     array([0., 1.])
     """
 
@@ -195,7 +195,7 @@ class UssVoiAnytime(_Voi):
         head_start: rounds to plan for at the start.
 
     >>> evidence = Evidence.from_counts([[0, 50], [0, 0]], [[0, 0], [0, 0]])
-    >>> UssVoiAnytime().probabilities(evidence, 51, Costs((0.0, 0.25)))
+    >>> UssVoiAnytime().probabilities(evidence, 51, Costs.from_cumulative((0.0, 0.25)))
     array([1., 0.])
     """
 

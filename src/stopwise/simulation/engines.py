@@ -71,7 +71,8 @@ def choose_engine(name: str, problem: Problem, policy: Policy, stream: Stream) -
     """The engine of that name; "auto" takes the fast one where it knows the policy.
 
     >>> from stopwise import Costs, make_policy
-    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0.0, 0.1)))
+    >>> costs = Costs.from_cumulative((0.0, 0.1))
+    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
     >>> choose_engine("reference", problem, make_policy("uss-ts"), "independent").name
     'reference'
     """

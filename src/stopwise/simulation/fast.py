@@ -163,7 +163,7 @@ class FastEngine:
 
     def depth_counts(self, grid: IntArray, seed: int, indices: range) -> IntArray:
         """Depth counts of replications x grid x stages."""
-        result = np.zeros((len(indices), len(grid), self.problem.count), dtype=np.int64)
+        result = np.zeros((len(indices), len(grid), self.problem.stage_count), dtype=np.int64)
         seeds = np.random.SeedSequence(seed, spawn_key=(indices.start,))
         bulk_seed, uniform_seed = seeds.spawn(2)
         states = uniform_seed.generate_state(4 * len(indices), np.uint64).reshape(-1, 4)

@@ -29,7 +29,8 @@ def run_replication(
         A table: for every round of the grid, how often each stage was stopped at so far.
 
     >>> from stopwise import Costs, make_policy
-    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0.0, 0.3)))
+    >>> costs = Costs.from_cumulative((0.0, 0.3))
+    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
     >>> seed = np.random.SeedSequence(1)
     >>> run_replication(problem, make_policy("fixed"), np.array([5, 10]), "independent", seed)
     array([[ 0,  5],
@@ -38,10 +39,10 @@ def run_replication(
     stream_seed, policy_seed = seed.spawn(2)
     patterns = pattern_indices(problem, stream, np.random.default_rng(stream_seed))
     rng = np.random.default_rng(policy_seed)
-    evidence = Evidence(problem.count)
+    evidence = Evidence(problem.stage_count)
     outputs = [tuple(row) for row in problem.outputs.tolist()]
-    counts = np.zeros(problem.count, dtype=np.int64)
-    table = np.zeros((len(grid), problem.count), dtype=np.int64)
+    counts = np.zeros(problem.stage_count, dtype=np.int64)
+    table = np.zeros((len(grid), problem.stage_count), dtype=np.int64)
     round = 0
     for row, until in enumerate(grid.tolist()):
         while round < until:

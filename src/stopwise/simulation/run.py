@@ -52,7 +52,8 @@ def simulate(
         progress: called with (replications done, replications in all).
 
     >>> from stopwise import Costs
-    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], Costs((0.0, 0.1)))
+    >>> costs = Costs.from_cumulative((0.0, 0.1))
+    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
     >>> result = simulate(problem, "fixed:stage=0", horizon=100, replications=3)
     >>> round(result.regret.mean, 6), result.stage_share
     (10.0, (1.0, 0.0))
@@ -65,7 +66,7 @@ def simulate(
     checked_stream = check_stream(problem, stream)
     told = chosen.told(horizon=horizon, optimal_stage=problem.optimal_stage)
     # A setting that does not fit this cascade is refused here, whichever engine runs.
-    told.probabilities(Evidence(problem.count), 1, problem.costs)
+    told.probabilities(Evidence(problem.stage_count), 1, problem.costs)
     rounds = make_grid(grid, horizon)
     picked = choose_engine(engine, problem, told, checked_stream)
     chunks = run_in_order(

@@ -17,7 +17,7 @@ def check_stream(problem: Problem, stream: str) -> Stream:
     """Refuse an unknown stream, and round-robin over a problem that has no rows.
 
     >>> from stopwise import Costs
-    >>> problem = Problem.from_predictions([[0, 1], [1, 1]], [1, 1], Costs((0, 1)))
+    >>> problem = Problem.from_predictions([[0, 1], [1, 1]], [1, 1], Costs.from_cumulative((0, 1)))
     >>> check_stream(problem, "round-robin")
     'round-robin'
     """
@@ -39,7 +39,7 @@ def pattern_indices(problem: Problem, stream: Stream, rng: np.random.Generator) 
 
     >>> from itertools import islice
     >>> from stopwise import Costs
-    >>> problem = Problem.from_predictions([[0, 1], [1, 1]], [1, 1], Costs((0, 1)))
+    >>> problem = Problem.from_predictions([[0, 1], [1, 1]], [1, 1], Costs.from_cumulative((0, 1)))
     >>> list(islice(pattern_indices(problem, "round-robin", np.random.default_rng(0)), 5))
     [0, 1, 0, 1, 0]
     """

@@ -29,8 +29,8 @@ class State:
     """
 
     __slots__ = (
-        "_drift", "_fast", "_report_drift", "begun", "count", "discount", "others", "pool",
-        "recorder", "strength", "tallies",
+        "_drift", "_fast", "_report_drift", "begun", "discount", "others", "pool",
+        "recorder", "stage_count", "strength", "tallies",
     )  # fmt: skip
 
     def __init__(
@@ -44,7 +44,7 @@ class State:
         drift: Drift | None = None,
         report_drift: Callable[[DriftAlarm], None] = lambda alarm: None,
     ) -> None:
-        self.count = count
+        self.stage_count = count
         self.discount = discount
         self.strength = strength
         self.recorder = recorder
@@ -58,7 +58,7 @@ class State:
         self.begun = 0
         self.others = 0  # rounds that other writers of a shared store have finished
         self.tallies: dict[str, Tally] = {}
-        self.pool = Tally(self.count)
+        self.pool = Tally(self.stage_count)
 
     def tally(self, segment: str) -> Tally:
         """The counters of a segment, which begins here if it is new."""
@@ -82,9 +82,9 @@ class State:
         return self.tallies.get(segment) or self._new_tally(segment)
 
     def _new_tally(self, segment: str) -> Tally:
-        tally = Tally(self.count, self.discount, self.recorder)
+        tally = Tally(self.stage_count, self.discount, self.recorder)
         if self._drift is not None:
-            tally.watch = DriftWatch(segment, self.count, self._drift, self._report_drift)
+            tally.watch = DriftWatch(segment, self.stage_count, self._drift, self._report_drift)
         # Distributions are carried along only where a segment's own rounds alone move them.
         if (
             self._fast is not None
@@ -115,8 +115,8 @@ class State:
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
         """Add evidence from elsewhere."""
-        if evidence.count != self.count:
-            raise fail("evidence", f"{evidence.count} stages", f"{self.count} stages")
+        if evidence.stage_count != self.stage_count:
+            raise fail("evidence", f"{evidence.stage_count} stages", f"{self.stage_count} stages")
         tally = self.tally(segment)
         tally.add_evidence(evidence)
         if self.pool is not tally:
@@ -130,7 +130,7 @@ class State:
         """Sum the segments again, after some were replaced."""
         if len(self.tallies) == 1:
             return
-        self.pool = Tally(self.count, recorder=self.recorder)
+        self.pool = Tally(self.stage_count, recorder=self.recorder)
         for tally in self.tallies.values():
             self.pool.add(tally)
         self.pool.forget_recent()
@@ -148,7 +148,7 @@ class State:
         if recent:
             n, d = list(tally.recent_seen), list(tally.recent_disagreed)
             switched, twice = tally.recent_switched, tally.recent_switched_twice
-            others = Tally(self.count)
+            others = Tally(self.stage_count)
             for other in self.tallies.values():
                 if other is not tally:
                     others.add(other)
@@ -168,7 +168,7 @@ class State:
             d[at] += share * more_d[at]
         share = min(1.0, self.strength / more_switched) if more_switched > 0 else 0.0
         return real_evidence(
-            self.count, n, d, switched + share * more_switched, twice + share * more_twice
+            self.stage_count, n, d, switched + share * more_switched, twice + share * more_twice
         )
 
     def to_form(self) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Tally:
 
     __slots__ = (
         *_SINGLES, *_PER_PAIR, *_PER_STAGE,
-        "count", "discount", "fast", "patterns", "recorder", "watch",
+        "discount", "fast", "patterns", "recorder", "stage_count", "watch",
     )  # fmt: skip
 
     seen: list[int]
@@ -85,7 +85,7 @@ class Tally:
     recent_switched_twice: float
 
     def __init__(self, count: int, discount: float = 1.0, recorder: Policy | None = None) -> None:
-        self.count = count
+        self.stage_count = count
         self.discount = discount
         self.recorder = recorder
         self.fast: FastTs | None = None
@@ -122,7 +122,7 @@ class Tally:
         if called > 1 and self.recorder is None:
             moves = moves_of(round.answered, round.disagreed)
         elif self.recorder is not None:
-            moves = recorded_moves(self.recorder, self.count, round)
+            moves = recorded_moves(self.recorder, self.stage_count, round)
         elif self.discount == 1.0:
             return
         else:
@@ -202,7 +202,7 @@ class Tally:
 
     def add_evidence(self, evidence: Evidence) -> None:
         """Add evidence from elsewhere; as recent as if it had been seen just now."""
-        for at, (i, j) in enumerate(pair_list(self.count)):
+        for at, (i, j) in enumerate(pair_list(self.stage_count)):
             n, d = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
             self.seen[at] += n
             self.disagreed[at] += d
@@ -223,8 +223,8 @@ class Tally:
 
     def evidence(self) -> Evidence:
         """The exact counts, as `Evidence`."""
-        evidence = Evidence(self.count)
-        for at, (i, j) in enumerate(pair_list(self.count)):
+        evidence = Evidence(self.stage_count)
+        for at, (i, j) in enumerate(pair_list(self.stage_count)):
             evidence.seen[i, j] = self.seen[at]
             evidence.disagreed[i, j] = self.disagreed[at]
         evidence.switched = self.switched
@@ -234,7 +234,7 @@ class Tally:
     def recent_evidence(self) -> Evidence:
         """The discounted counts: an `Evidence` of real numbers, for policies to read."""
         return real_evidence(
-            self.count,
+            self.stage_count,
             self.recent_seen,
             self.recent_disagreed,
             self.recent_switched,
@@ -251,7 +251,7 @@ class Tally:
         """
         counters = {name: getattr(self, name) for name in _SINGLES}
         for name in _PER_PAIR:
-            values = zip(pair_list(self.count), getattr(self, name), strict=True)
+            values = zip(pair_list(self.stage_count), getattr(self, name), strict=True)
             counters |= {f"{name} {i}-{j}": value for (i, j), value in values}
         for name in _PER_STAGE:
             counters |= {f"{name} {i}": value for i, value in enumerate(getattr(self, name))}
@@ -274,9 +274,9 @@ class Tally:
         for name in _SINGLES:
             setattr(self, name, take(name))
         for name in _PER_PAIR:
-            setattr(self, name, [take(f"{name} {i}-{j}") for i, j in pair_list(self.count)])
+            setattr(self, name, [take(f"{name} {i}-{j}") for i, j in pair_list(self.stage_count)])
         for name in _PER_STAGE:
-            setattr(self, name, [take(f"{name} {i}") for i in range(self.count)])
+            setattr(self, name, [take(f"{name} {i}") for i in range(self.stage_count)])
         if left:
             raise StopwiseError(f"counters: unknown counter {next(iter(left))!r}")
         if any(d > n for n, d in zip(self.seen, self.disagreed, strict=True)):

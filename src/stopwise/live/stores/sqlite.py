@@ -177,7 +177,7 @@ class SqliteStore:
 
     def _empty(self) -> Tally:
         assert self._state is not None
-        return Tally(self._state.count, self._discount, self._state.recorder)
+        return Tally(self._state.stage_count, self._discount, self._state.recorder)
 
     @staticmethod
     def _add(connection: sqlite3.Connection, segment: str, delta: Tally) -> None:

@@ -38,7 +38,7 @@ def sweep(verdict: Verdict) -> tuple[Window, ...]:
     >>> from stopwise import Costs, Evidence
     >>> from stopwise.logs.judging.verdict import judge
     >>> evidence = Evidence.from_counts([[0, 1000], [0, 0]], [[0, 100], [0, 0]])
-    >>> verdict = judge(("fast", "slow"), evidence, Costs((0.0, 1.0)))
+    >>> verdict = judge(("fast", "slow"), evidence, Costs.from_cumulative((0.0, 1.0)))
     >>> [(round(w.start, 2), round(w.end, 2), w.stage, w.certain) for w in sweep(verdict)]
     [(0.0, 8.05, 0, True), (8.05, 10.0, 0, False), (10.0, inf, 1, False)]
     """

@@ -51,7 +51,7 @@ def score(log: Log, verdict: Verdict) -> Score:
     >>> frame = polars.DataFrame({"a": [0, 1], "b": [1, 1], "truth": [1, 1]})
     >>> log = open_log(frame, Settings(stages=("a", "b"), costs=(0, 0.25), truth="truth"))
     >>> evidence = Evidence.from_prefixes(2, [[0, 1], [1, 1]])
-    >>> scored = score(log, judge(("a", "b"), evidence, Costs((0.0, 0.25))))
+    >>> scored = score(log, judge(("a", "b"), evidence, Costs.from_cumulative((0.0, 0.25))))
     >>> scored.error_rates, scored.optimal_stage, scored.regret_of_recommended
     (array([0.5, 0. ]), 1, 0.0)
     """

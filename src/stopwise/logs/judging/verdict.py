@@ -156,7 +156,7 @@ def rule_choice(disagreement: FloatArray, thresholds: FloatArray) -> int:
     """The first stage that passes against every deeper one: min B of Lemma 1, at known shares.
 
     >>> shares = np.array([[0, 0.3, 0.2], [0, 0, 0.1], [0, 0, 0]])
-    >>> rule_choice(shares, Costs((0.0, 0.2, 0.5)).thresholds)
+    >>> rule_choice(shares, Costs.from_cumulative((0.0, 0.2, 0.5)).thresholds)
     1
     """
     passes = thresholds > disagreement + TIE
@@ -197,11 +197,11 @@ def judge(
         cost_bounds: intervals of measured costs; by default, the costs are exact.
 
     >>> evidence = Evidence.from_counts([[0, 1000], [0, 0]], [[0, 20], [0, 0]])
-    >>> verdict = judge(("fast", "slow"), evidence, Costs((0.0, 0.1)))
+    >>> verdict = judge(("fast", "slow"), evidence, Costs.from_cumulative((0.0, 0.1)))
     >>> verdict.stages[verdict.recommended], verdict.pairs[0].verdict
     ('fast', 'certain')
     """
-    count = evidence.count
+    count = evidence.stage_count
     refuse_no_overlap(stages, evidence)
     if cost_bounds is None:
         own = tuple(float(cost) for cost in costs.per_stage)
@@ -281,7 +281,7 @@ def pair_indices(count: int) -> list[tuple[int, int]]:
 
 def refuse_no_overlap(stages: tuple[str, ...], evidence: Evidence) -> None:
     """Two stages that never answered the same item cannot be compared."""
-    for i, j in pair_indices(evidence.count):
+    for i, j in pair_indices(evidence.stage_count):
         if evidence.seen[i, j] == 0:
             raise StopwiseError(
                 f"stages {stages[i]} and {stages[j]}: no item was answered by both, so their"

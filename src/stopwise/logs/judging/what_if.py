@@ -36,7 +36,7 @@ def what_ifs(verdict: Verdict) -> tuple[WhatIf, ...]:
     >>> from stopwise import Costs, Evidence
     >>> from stopwise.logs.judging.verdict import judge
     >>> evidence = Evidence.from_counts([[0, 100], [0, 0]], [[0, 50], [0, 0]])
-    >>> changes = what_ifs(judge(("fast", "slow"), evidence, Costs((0.25, 0.5))))
+    >>> changes = what_ifs(judge(("fast", "slow"), evidence, Costs.from_cumulative((0.25, 0.5))))
     >>> changes[0].change, changes[0].recommended, changes[0].cost
     ('swap fast and slow', 0, 0.5)
     """

@@ -42,7 +42,8 @@ def make_tables(problem: Problem, stream: Stream) -> Tables:
     """Merge patterns that no rule could tell apart and lay them out for the loops.
 
     >>> from stopwise import Costs
-    >>> problem = Problem.from_predictions([[0, 1], [1, 0], [1, 1]], [1, 1, 1], Costs((0, 1)))
+    >>> costs = Costs.from_cumulative((0, 1))
+    >>> problem = Problem.from_predictions([[0, 1], [1, 0], [1, 1]], [1, 1, 1], costs)
     >>> make_tables(problem, "round-robin").rows
     array([0, 0, 1])
     """
@@ -57,7 +58,7 @@ def make_tables(problem: Problem, stream: Stream) -> Tables:
         steps = np.eye(len(outputs), dtype=np.int64)[rows]
         row_counts = np.vstack([row_counts, np.cumsum(steps, axis=0)])
     start, classes, shares = [0], [], []
-    for depth in range(problem.count):
+    for depth in range(problem.stage_count):
         _, first, of_class = _unique_rows(outputs[:, : depth + 1])
         classes.append(first)
         shares.append(np.bincount(of_class, weights=p, minlength=len(first)))
