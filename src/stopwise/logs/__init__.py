@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from stopwise.logs.example import example_log, example_settings
     from stopwise.logs.reading.partition import evidence_of_frame
     from stopwise.logs.replaying.replay import Replay, replay
-    from stopwise.logs.settings import Settings
+    from stopwise.logs.settings import LogSettings, Settings
 
 # Names load when first used: reading a log needs polars, looking at evidence does not.
 _LAZY = {
     "Analysis": "analysis",
     "Audit": "auditing.audit",
+    "LogSettings": "settings",
     "Replay": "replaying.replay",
     "Settings": "settings",
     "analyze": "analysis",
@@ -39,6 +40,7 @@ _LAZY = {
 __all__ = [
     "Analysis",
     "Audit",
+    "LogSettings",
     "Replay",
     "Settings",
     "analyze",

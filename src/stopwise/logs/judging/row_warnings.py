@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from stopwise.costs import FloatArray
-from stopwise.logs.judging.findings import LOW_COUNT, LogWarning, difference
-from stopwise.logs.judging.verdict import pair_indices
+from stopwise.logs.formatting import share as percent
+from stopwise.logs.judging.log_warning import LOW_COUNT, LogWarning, difference
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, Counts
-from stopwise.logs.reporting.words import share as percent
+from stopwise.logs.reading.pairs import pair_indices
 
 DRIFT = 0.02
 """Disagreement that moved by less is not worth a word."""
