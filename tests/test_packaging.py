@@ -86,7 +86,7 @@ cascade = sw.Cascade(
     [sw.Stage("a", lambda item: item, cost=0), sw.Stage("b", lambda item: item, cost=1)],
     mistake_cost=10,
 )
-print(cascade.answer("yes").value)
+print(cascade.answer("yes").answer)
 from stopwise.cli import build_app
 build_app()
 """
