@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stopwise.live import Cascade, Learner, RoundLog, SqliteStore, Stage
     from stopwise.simulation.run import simulate
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "ABSTAINED",

@@ -18,6 +18,7 @@ from stopwise.live import (
     RoundLog,
     Stage,
     majority_vote,
+    read_rounds,
     stage,
 )
 
@@ -420,3 +421,33 @@ def test_nothing_to_answer():
     cascade = three(str, str, str)
     assert len(cascade.answer_many([]).collect()) == 0
     assert list(cascade.answer_many([])) == []
+
+
+@pytest.mark.parametrize("way", ["answer", "async", "many", "at once"])
+def test_confidences_that_stages_report_are_in_the_record(way, tmp_path):
+    log = RoundLog(tmp_path / "rounds", keep_outputs=True)
+    cascade = three(
+        str,
+        lambda item: Reported("x", confidence=0.25),
+        lambda item: Reported("y", cost=2, confidence=7),
+        at_once=way == "at once",
+        store=log,
+    )
+    if way == "async":
+        asyncio.run(cascade.answer_async(1))
+    elif way == "many":
+        cascade.answer_many([1]).collect()
+    else:
+        cascade.answer(1)
+    cascade.close()
+    (record,) = read_rounds(tmp_path / "rounds")
+    assert record.confidences == [None, 0.25, 7.0]
+    assert record.outputs == ["1", "x", "y"]
+    assert record.costs == [None, None, 2.0]
+
+
+def test_a_confidence_that_does_not_sort_is_refused():
+    with Learner([0, 1], "fixed").begin() as round:
+        with pytest.raises(StopwiseError, match="confidence: got nan"):
+            round.observe("a", confidence=float("nan"))
+        assert round.outputs == []

@@ -248,6 +248,7 @@ class Desk:
             disagreed=round.disagreed,
             failed=round.failed,
             costs=round.costs,
+            confidences=round.confidences,
             cost=round.cost,
             abandoned=round.abandoned,
             advised=round.advised,

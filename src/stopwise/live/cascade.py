@@ -54,6 +54,7 @@ class _Result(NamedTuple):
     output: Any
     cost: float | None
     error: Exception | None = None
+    confidence: float | None = None
 
 
 class Cascade:
@@ -235,7 +236,8 @@ class Cascade:
     def _split(value: Any, cost: float | None) -> _Result:
         """One item's part of what a batch stage returned."""
         if type(value) is Reported:
-            return _Result(value.output, value.cost if cost is None else cost)
+            spent = value.cost if cost is None else cost
+            return _Result(value.output, spent, confidence=value.confidence)
         return _Result(value, cost)
 
     def _result(self, value: Any, start: float) -> _Result:
@@ -267,7 +269,7 @@ class Cascade:
 
     def _tell(self, round: Round, result: _Result) -> None:
         if result.error is None:
-            round.observe(result.output, result.cost)
+            round.observe(result.output, result.cost, result.confidence)
             return
         round.fail(result.error, result.cost)
         if self.on_failure == "raise":
@@ -276,7 +278,7 @@ class Cascade:
     def _tell_all(self, round: Round, results: Sequence[_Result]) -> None:
         for result in results:
             if result.error is None:
-                round.observe(result.output, result.cost)
+                round.observe(result.output, result.cost, result.confidence)
             else:
                 round.fail(result.error, result.cost)
         if self.on_failure == "raise":

@@ -42,6 +42,7 @@ class Round:
         depth: the last stage to call.
         probability: the exact probability with which this depth was drawn.
         outputs: the outputs told so far; None where a stage abstained or failed.
+        confidences: how sure the stages said they are, as far as any said so; None elsewhere.
 
     >>> from stopwise.live import Learner
     >>> learner = Learner({"rule": 0, "model": 1}, "fixed:stage=1", mistake_cost=4)
@@ -64,6 +65,7 @@ class Round:
     stage: int | None = None
     cost: float = 0.0
     costs: list[float | None] | None = None
+    confidences: list[float | None] | None = None
     abandoned: bool = False
     advised: int | None = None
     advised_probability: float = 0.0
@@ -89,11 +91,23 @@ class Round:
         self.probability = probability
         self.outputs: list[Any] = []
 
-    def observe(self, output: Any, cost: float | None = None) -> None:
-        """Tell the output of the next stage, and what the call really cost if that is known."""
+    def observe(
+        self, output: Any, cost: float | None = None, confidence: float | None = None
+    ) -> None:
+        """Tell the output of the next stage, with what is known of the call.
+
+        Args:
+            output: what the stage answered; None where it abstained.
+            cost: what the call really cost.
+            confidence: how sure the stage says it is; any number that sorts.
+        """
         outputs = self.outputs
         if len(outputs) > self.depth or self.ended:
             self._refuse()
+        if confidence is not None:
+            sure = finite_number("confidence", confidence)
+            known = self.confidences or []
+            self.confidences = [*known, *[None] * (len(outputs) - len(known)), sure]
         if cost is not None:
             self._note_cost(len(outputs), cost)
         outputs.append(output)

@@ -11,14 +11,20 @@ from stopwise.checks import fail, finite_number
 
 
 class Reported(NamedTuple):
-    """What a stage may return in the place of its output: the output, and what the call cost.
+    """What a stage may return in the place of its output: the output, and more about the call.
 
-    >>> Reported("yes", cost=0.002).cost
-    0.002
+    Args:
+        output: what the stage answered; None to abstain.
+        cost: what the call really cost.
+        confidence: how sure the stage says it is of its output; any number that sorts.
+
+    >>> Reported("yes", cost=0.002, confidence=0.9).confidence
+    0.9
     """
 
     output: Any
-    cost: float
+    cost: float | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Stage:
     Args:
         name: how it is shown and logged.
         call: a function of an item, plain or async, that returns the output (None to abstain), or
-            `Reported(output, cost)`.
+            `Reported(output, cost=, confidence=)`.
         cost: of one call; with measured costs, the guess that running means start from.
         batch: the function takes a list of items (or a slice of the array that `answer_many` was
             given) and returns as many outputs.

@@ -49,6 +49,7 @@ class RoundRecord:
         disagreed: bits of the pairs of answers that differed, see `stopwise.live.counters.pairs`.
         failed: bits of the stages that raised or ran out of time.
         costs: what each call really cost, where it was reported; None elsewhere.
+        confidences: how sure the stages said they are, where they said so; None elsewhere.
         cost: of the whole round.
         abandoned: whether it ended before its depth.
         advised: in the modes shadow and advise, the depth that enforcing would have drawn.
@@ -75,6 +76,7 @@ class RoundRecord:
     advised_cost: float = 0.0
     advised_same: bool | None = None
     outputs: Sequence[Any] | None = None
+    confidences: Sequence[float | None] | None = None
 
     def to_form(self) -> dict[str, Any]:
         """As JSON holds it; what is usual is left out.
@@ -105,6 +107,8 @@ class RoundRecord:
             form["failed"] = bits(self.failed)
         if self.costs is not None:
             form["costs"] = list(self.costs)
+        if self.confidences is not None:
+            form["confidences"] = list(self.confidences)
         if self.abandoned:
             form["abandoned"] = True
         if self.advised is not None:
@@ -143,6 +147,7 @@ class RoundRecord:
                 advised_cost=advised_cost,
                 advised_same=advised_same,
                 outputs=form.get("outputs"),
+                confidences=form.get("confidences"),
             )
         except KeyError as error:
             raise StopwiseError(f"round: the field {error.args[0]!r} is missing") from None
@@ -153,6 +158,7 @@ class RoundRecord:
 _FIELDS = (
     "round", "writer", "sequence", "segment", "depth", "probability", "stage", "called",
     "answered", "disagreed", "failed", "costs", "cost", "abandoned", "advised", "outputs",
+    "confidences",
 )  # fmt: skip
 
 
