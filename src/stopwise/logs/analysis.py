@@ -19,7 +19,7 @@ from stopwise.logs.judging.verdict import doubt_of, judge
 from stopwise.logs.judging.warnings import assumed_settings, warnings_of, warnings_of_evidence
 from stopwise.logs.judging.what_if import what_ifs
 from stopwise.logs.reading.costs import costs_of
-from stopwise.logs.reading.counting import Counts, count
+from stopwise.logs.reading.counting import PatternCounts, count
 from stopwise.logs.reading.layouts import open_log
 from stopwise.logs.reporting import drawing, stage_table
 from stopwise.logs.reporting.as_json import analysis_dict
@@ -101,7 +101,7 @@ def analyze(
     return replace(analysis, truth=score(opened, analysis.verdict))
 
 
-def analyze_counts(name: str, counts: Counts, settings: LogSettings) -> Analysis:
+def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> Analysis:
     """Analyse counted patterns; the truth is not among them."""
     costs, bounds = costs_of(counts.costs, len(counts.stages), settings)
     evidence = counts.evidence()

@@ -12,7 +12,7 @@ from stopwise.logs.judging.scoring import TruthScore
 from stopwise.logs.judging.segments import Segment
 from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.judging.what_if import WhatIf
-from stopwise.logs.reading.counting import Counts
+from stopwise.logs.reading.counting import PatternCounts
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,5 +42,5 @@ class Findings:
     warnings: tuple[LogWarning, ...]
     over_time: tuple[LogPart, ...] = ()
     segments: tuple[Segment, ...] = ()
-    counts: Counts | None = None
+    counts: PatternCounts | None = None
     truth: TruthScore | None = None

@@ -8,7 +8,7 @@ import numpy as np
 
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
-from stopwise.logs.reading.counting import Counts
+from stopwise.logs.reading.counting import PatternCounts
 from stopwise.policies.uss_ts import UssTs
 
 
@@ -27,7 +27,7 @@ class LogPart:
     stage_share: FloatArray
 
 
-def parts_over_time(counts: Counts, costs: Costs) -> tuple[LogPart, ...]:
+def parts_over_time(counts: PatternCounts, costs: Costs) -> tuple[LogPart, ...]:
     """The parts that have rows, in order."""
     parts = []
     so_far = Evidence(len(counts.stages))

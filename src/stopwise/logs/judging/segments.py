@@ -8,7 +8,7 @@ from stopwise.costs import Costs
 from stopwise.logs.judging.row_warnings import selective_stages
 from stopwise.logs.judging.verdict import Verdict, doubt_of, judge
 from stopwise.logs.reading.costs import CostBounds
-from stopwise.logs.reading.counting import Counts
+from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.reading.pairs import unseen_pairs
 from stopwise.logs.settings import LogSettings
 
@@ -23,7 +23,7 @@ class Segment:
 
 
 def judge_segments(
-    counts: Counts, costs: Costs, bounds: CostBounds, settings: LogSettings, families: int
+    counts: PatternCounts, costs: Costs, bounds: CostBounds, settings: LogSettings, families: int
 ) -> tuple[Segment, ...]:
     """A verdict for each segment, the largest first; costs are those of the whole log."""
     segments = []

@@ -22,7 +22,7 @@ import numpy as np
 
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import TIE, first_passing_stage
-from stopwise.evidence import Evidence
+from stopwise.evidence import Counts, Evidence
 from stopwise.logs.judging.intervals import rows_needed, share_bounds
 from stopwise.logs.reading.costs import CostBounds
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED
@@ -38,8 +38,8 @@ NOT_KNOWABLE = "not knowable"
 class Doubt:
     """For every pair: on how many items the two answers may differ, and of how many."""
 
-    seen: IntArray
-    differ: IntArray
+    seen: Counts
+    differ: Counts
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from stopwise.logs.formatting import share as percent
 from stopwise.logs.judging.log_warning import LOW_COUNT, SIGMAS, LogWarning
 from stopwise.logs.judging.row_warnings import abstentions, changes_over_time, labels_alike, partial
 from stopwise.logs.judging.verdict import Verdict
-from stopwise.logs.reading.counting import Counts
+from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
 
@@ -26,7 +26,7 @@ FEW_ROWS = 100
 
 
 def warnings_of(
-    counts: Counts, verdict: Verdict, evidence: Evidence, selective: dict[int, str]
+    counts: PatternCounts, verdict: Verdict, evidence: Evidence, selective: dict[int, str]
 ) -> list[LogWarning]:
     """All that should be pointed out, the weightiest first."""
     found = [LogWarning("selective_log", text) for text in selective.values()]
@@ -88,7 +88,7 @@ def outlier_stages(verdict: Verdict) -> Iterator[LogWarning]:
         )
 
 
-def order_in_question(counts: Counts) -> Iterator[LogWarning]:
+def order_in_question(counts: PatternCounts) -> Iterator[LogWarning]:
     """A more expensive stage further from the rest than a cheaper one.
 
     If errors were independent, the stage that differs more from all others would be the worse one

@@ -35,7 +35,7 @@ _PEEK = 100_000
 
 
 @dataclass(frozen=True)
-class Counts:
+class PatternCounts:
     """How often each pattern of outputs occurs.
 
     Attributes:
@@ -61,7 +61,7 @@ class Counts:
         """Rows of the log, or items of a long one."""
         return int(self.number.sum())
 
-    def where(self, mask: NDArray[np.bool_]) -> Counts:
+    def where(self, mask: NDArray[np.bool_]) -> PatternCounts:
         """Only these patterns."""
         return replace(
             self,
@@ -84,7 +84,7 @@ class Counts:
         }
 
 
-def count(log: Log, *, compare_labels: bool = True) -> Counts:
+def count(log: Log, *, compare_labels: bool = True) -> PatternCounts:
     """Read a log once and count its patterns.
 
     Args:
@@ -134,7 +134,7 @@ def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:
     return indexed.group_by([*keys, (polars.col("row") // length).alias("block")]).agg(sums)
 
 
-def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) -> Counts:
+def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) -> PatternCounts:
     labels: dict[str, int] = {}
     columns = []
     for at, stage in enumerate(log.stages):
@@ -156,7 +156,7 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
                 "segment", f"{len(segments)} different values",
                 f"a column with at most {_MOST_SEGMENTS}",
             )  # fmt: skip
-    return Counts(
+    return PatternCounts(
         stages=log.stages,
         labels=tuple(labels),
         codes=tell_blanks_apart(log, table, raw),

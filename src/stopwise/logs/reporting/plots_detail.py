@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stopwise.logs.judging.findings import Findings
-    from stopwise.logs.reading.counting import Counts
+    from stopwise.logs.reading.counting import PatternCounts
 
 # A pair has the colour of its deeper stage, and a dash that tells its shallower one.
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 
-def matrix(counts: Counts) -> tuple[str, str]:
+def matrix(counts: PatternCounts) -> tuple[str, str]:
     """The disagreement of every two stages, and a sentence that says how to read it.
 
     With two labels a cell has a direction: how often the row says the one and the column the other.
@@ -74,7 +74,7 @@ def matrix(counts: Counts) -> tuple[str, str]:
     return str(draw), reading
 
 
-def _met(counts: Counts, i: int, j: int, label: int | None) -> float:
+def _met(counts: PatternCounts, i: int, j: int, label: int | None) -> float:
     both = (counts.codes[:, i] >= 0) & (counts.codes[:, j] >= 0)
     differ = both & (counts.codes[:, i] != counts.codes[:, j])
     if label is not None:
@@ -82,7 +82,9 @@ def _met(counts: Counts, i: int, j: int, label: int | None) -> float:
     return float(counts.number[differ].sum() / max(counts.number[both].sum(), 1))
 
 
-def frequent_switches(counts: Counts, most: int = 8) -> list[tuple[str, str, str, str, float]]:
+def frequent_switches(
+    counts: PatternCounts, most: int = 8
+) -> list[tuple[str, str, str, str, float]]:
     """(shallow, its label, deep, its label, share) of the most frequent disagreements."""
     found = []
     for i, j in pair_indices(len(counts.stages)):
