@@ -128,6 +128,7 @@ class Audit:
         random_labels: about how many labels of items drawn at random from the whole log would have
             told as much.
         next_items: row numbers to be labelled next, in order.
+        to_label: the names of these items.
     """
 
     stages: tuple[str, ...]
@@ -139,6 +140,7 @@ class Audit:
     random_labels: int
     pairs: tuple[PairFinding, ...]
     next_items: tuple[int, ...]
+    to_label: tuple[str, ...] = ()
 
     @property
     def settled(self) -> bool:
@@ -222,6 +224,7 @@ def assess(plan: Plan, order: IntArray, truth: Mapping[int, int], batch: int = 2
         random_labels=round(used * len(plan.rows.codes) / every) if every else 0,
         pairs=tuple(findings),
         next_items=tuple(int(item) for item in following),
+        to_label=tuple(plan.rows.items[item] for item in following),
     )
 
 

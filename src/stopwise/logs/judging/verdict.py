@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import TIE
-from stopwise.evidence import Evidence
+from stopwise.evidence import Counts, Evidence
 from stopwise.logs.judging.intervals import rows_needed, share_bounds
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED
 from stopwise.policies.uss_ts import UssTs
@@ -38,8 +38,8 @@ NOT_KNOWABLE = "not knowable"
 class Doubt:
     """For every pair: on how many items the two answers may differ, and of how many."""
 
-    seen: IntArray
-    differ: IntArray
+    seen: Counts
+    differ: Counts
 
 
 @dataclass(frozen=True)

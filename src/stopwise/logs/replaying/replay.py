@@ -16,6 +16,7 @@ from stopwise.logs.reading.rows import Rows, read_rows
 from stopwise.logs.replaying.outcomes import Outcome, Run, Scorer, baselines, summarise
 from stopwise.logs.settings import Settings
 from stopwise.policies.base import Policy
+from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
 
@@ -110,8 +111,8 @@ def replay(
     scorer = Scorer(rows)
     if chosen.name == "oracle" and scorer.optimal_stage is None:
         raise StopwiseError("policy oracle: give --truth, which alone can tell it the best stage")
-    told = chosen.told(horizon=length, optimal_stage=scorer.optimal_stage or 0)
-    runs = list(_runs(rows, told, order, length, replications, seed, jobs, progress))
+    ready = with_oracle_stage(chosen, scorer.optimal_stage or 0).for_horizon(length)
+    runs = list(_runs(rows, ready, order, length, replications, seed, jobs, progress))
     outcome, over_time = summarise(chosen.label(), scorer, runs)
     return Replay(
         policy=chosen.label(),
