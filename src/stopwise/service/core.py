@@ -13,6 +13,7 @@ from stopwise.service.cascades.spending import Spending
 from stopwise.service.config.forms import MODES, Config, Mode
 from stopwise.service.database.connection import open_database
 from stopwise.service.database.keys import Key, Keys
+from stopwise.service.database.labels import Labels
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.trail import Trail
 from stopwise.service.http.metrics import Metrics
@@ -36,6 +37,7 @@ class Service:
         self.keys.renew()
         self.trail = Trail(self.database)
         self.rounds = Rounds(self.database, config.server.keep_days)
+        self.labels = Labels(self.database)
         self.spending = Spending()
         self.metrics = Metrics()
         self.upstreams = Upstreams()

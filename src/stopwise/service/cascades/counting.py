@@ -90,7 +90,8 @@ def sums_of(finished: Finished, compared: Compared | None, baseline: int) -> Map
     """What a request adds to the sums of its hour.
 
     Names are words and numbers joined by colons: `served:1` counts answers given by stage 1,
-    `seen:0:2` and `disagreed:0:2` count a pair, `cost:1` sums what stage 1 cost and `cost2:1` its
+    `seen:0:2` and `disagreed:0:2` count a pair, `half:0:2` rounds in which one of
+    the two gave no answer, `cost:1` sums what stage 1 cost and `cost2:1` its
     squares, `full:...` the same over full runs, `missing:WHY` counts comparisons that were due and
     did not come.
 
@@ -127,6 +128,10 @@ def sums_of(finished: Finished, compared: Compared | None, baseline: int) -> Map
             add({"missing:failed": 1})
     for i, j, differs in compared.increments.pairs if compared is not None else ():
         add({f"seen:{i}:{j}": 1, f"disagreed:{i}:{j}": int(differs)})
+    for i, one in enumerate(compared.codes if compared is not None else ()):
+        for j, two in enumerate(compared.codes[:i] if compared is not None else ()):
+            if (one < 0) != (two < 0):
+                add({f"half:{j}:{i}": 1})
     if len(finished.calls) > baseline:
         paid = finished.calls[baseline].cost
         add({"baseline:calls": 1, "baseline:cost": paid, "baseline:cost2": paid * paid})
