@@ -16,8 +16,8 @@ import numpy as np
 from stopwise.checks import StopwiseError
 from stopwise.evidence import ABSTAINED
 from stopwise.live.answers import Batch
-from stopwise.live.budgets import BudgetError
-from stopwise.live.round import Outcome, Round
+from stopwise.live.choosing.budgets import BudgetError
+from stopwise.live.round import Round, RoundOutcome
 from stopwise.problem import IntArray
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def _run_columns(cascade: Cascade, items: Any, segment: str, concurrency: int) -
     def single(at: int) -> Answer:
         round = learner.round_of(first + at, number + at, segment, int(depths[at]), p)
         round.ended = True
-        return cascade._as_answer(round, Outcome(answers[at], int(depths[at]), float(costs[at])))
+        return cascade._as_answer(
+            round, RoundOutcome(answers[at], int(depths[at]), float(costs[at]))
+        )
 
     return Batch(answers, depths, depths, shares, costs, single)
 

@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.live.answers import Answers, Progress
 from stopwise.live.calls import call_in_thread, call_within
 from stopwise.live.learner import Learner
-from stopwise.live.round import Advice, Outcome, Round
+from stopwise.live.options import LearnerOptions, refuse_unknown
+from stopwise.live.round import Advice, Round, RoundOutcome
 from stopwise.live.stage import Reported, Stage
 from stopwise.policies.base import Policy
 
@@ -88,13 +89,11 @@ class Cascade:
         stages: Sequence[Stage],
         policy: str | Policy = "uss-ts",
         *,
-        mistake_cost: float = 1.0,
-        seed: int = 0,
         costs: CostSource = "known",
         on_failure: OnFailure = "stop",
         at_once: bool = False,
         workers: int | None = None,
-        **settings: Any,
+        **settings: Unpack[LearnerOptions],
     ) -> None:
         self.stages = tuple(stages)
         for at, stage in enumerate(self.stages):
@@ -109,6 +108,9 @@ class Cascade:
             raise fail("costs", costs, "known, reported or clock")
         if "measured" in settings:
             raise StopwiseError("measured: say costs='reported' or costs='clock' to a cascade")
+        own = ("costs", "on_failure", "at_once", "workers")
+        refuse_unknown(settings, [*LearnerOptions.__annotations__, *own], "Cascade")
+        settings["measured"] = costs != "known"
         self.on_failure = on_failure
         self.at_once = at_once
         self._clock = costs == "clock"
@@ -118,9 +120,6 @@ class Cascade:
         self.learner = Learner(
             {stage.name: stage.cost for stage in self.stages},
             policy,
-            mistake_cost=mistake_cost,
-            seed=seed,
-            measured=costs != "known",
             **settings,
         )
 
@@ -302,10 +301,10 @@ class Cascade:
             _warn(error)
             recorded = False
             answer, stage = self.learner.reader.after(round.outputs, len(round.outputs) - 1)
-            outcome = Outcome(answer, stage, round.cost)
+            outcome = RoundOutcome(answer, stage, round.cost)
         return self._as_answer(round, outcome, recorded)
 
-    def _as_answer(self, round: Round, outcome: Outcome, recorded: bool = True) -> Answer:
+    def _as_answer(self, round: Round, outcome: RoundOutcome, recorded: bool = True) -> Answer:
         names = self.learner.stages
         if outcome.stage is None and round.failed:
             failed, error = round.errors[-1]
