@@ -26,10 +26,11 @@ from stopwise.version import __version__
 
 if TYPE_CHECKING:
     from stopwise import bench, live, logs, paper, policies, simulation, sklearn, theory
-    from stopwise.live.cascade import Answer, Cascade
+    from stopwise.live.calling.answer import Answer
+    from stopwise.live.calling.stage import Reported, Stage, stage
+    from stopwise.live.cascade import Cascade
     from stopwise.live.learner import Learner
     from stopwise.live.report import Report
-    from stopwise.live.stage import Reported, Stage, stage
     from stopwise.live.stores.round_log import RoundLog
     from stopwise.live.stores.sqlite import SqliteStore
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
@@ -57,16 +58,16 @@ _WHERE = {
     "replay": "stopwise.logs.replaying.replay",
     "simulate_audit": "stopwise.logs.auditing.simulation",
     # stages to call
-    "Answer": "stopwise.live.cascade",
+    "Answer": "stopwise.live.calling.answer",
     "Cascade": "stopwise.live.cascade",
     "CascadeClassifier": "stopwise.sklearn",
     "Learner": "stopwise.live.learner",
     "Report": "stopwise.live.report",
-    "Reported": "stopwise.live.stage",
+    "Reported": "stopwise.live.calling.stage",
     "RoundLog": "stopwise.live.stores.round_log",
     "SqliteStore": "stopwise.live.stores.sqlite",
-    "Stage": "stopwise.live.stage",
-    "stage": "stopwise.live.stage",
+    "Stage": "stopwise.live.calling.stage",
+    "stage": "stopwise.live.calling.stage",
     # policies on known problems
     "Simulation": "stopwise.simulation.results",
     "Sweep": "stopwise.simulation.sweep",

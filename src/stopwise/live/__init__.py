@@ -1,8 +1,10 @@
 """Live cascades: real stages, called only when needed, learning as they run."""
 
-from stopwise.live.answers import Answers, Batch
+from stopwise.live.batching.answers import Answers, Batch
 from stopwise.live.budgets import BudgetError
-from stopwise.live.cascade import Answer, Cascade, NoAnswerError
+from stopwise.live.calling.answer import Answer, NoAnswerError
+from stopwise.live.calling.stage import Reported, Stage, stage
+from stopwise.live.cascade import Cascade
 from stopwise.live.comparing import (
     Comparator,
     by,
@@ -18,7 +20,6 @@ from stopwise.live.drift import Drift, DriftAlarm
 from stopwise.live.learner import Learner
 from stopwise.live.report import Report
 from stopwise.live.round import Advice, Outcome, Round
-from stopwise.live.stage import Reported, Stage, stage
 from stopwise.live.stores.records import RoundRecord
 from stopwise.live.stores.round_log import RoundLog, read_rounds
 from stopwise.live.stores.snapshot import read_evidence

@@ -14,9 +14,9 @@ import numpy as np
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED
-from stopwise.live.answering import Reader
 from stopwise.live.budgets import Purse
 from stopwise.live.choosing import Chooser
+from stopwise.live.comparing.reader import Reader
 from stopwise.live.counters.carried import FastTs
 from stopwise.live.counters.many import count_columns
 from stopwise.live.counters.pairs import NOTHING, compare_answers, moves_of

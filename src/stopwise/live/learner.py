@@ -9,11 +9,11 @@ from typing import Any
 from stopwise.checks import StopwiseError, fail, finite_number, whole_number
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
-from stopwise.live.answering import Combine, Reader
 from stopwise.live.bookkeeper import Desk
 from stopwise.live.budgets import Purse
 from stopwise.live.choosing import deterministic_stage
 from stopwise.live.comparing import Agree, Comparator, make_comparator
+from stopwise.live.comparing.reader import Combine, Reader
 from stopwise.live.drift import Drift, DriftAlarm
 from stopwise.live.report import Report, report_of
 from stopwise.live.settings import Mode, Settings, policy_text, stage_names_and_costs
