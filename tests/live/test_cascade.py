@@ -1,6 +1,7 @@
 """Cascades of real functions: laziness, failures, timeouts, async, batches."""
 
 import asyncio
+import inspect
 import threading
 import time
 
@@ -21,6 +22,7 @@ from stopwise.live import (
     read_rounds,
     stage,
 )
+from stopwise.live.keywords import LearnerKeywords
 
 
 class Spy:
@@ -176,7 +178,7 @@ def test_a_call_that_never_returns_holds_up_nothing():
             waiting = asyncio.run(cascade.answer_async(9))
         assert answers == ["0", "1", "2", "3", "4"]
         assert waiting.answer == "9"
-        assert "0.02 s" in str(cascade._call(1, 0).error)
+        assert "0.02 s" in str(cascade._caller.call(1, 0).error)
     release.set()
 
 
@@ -451,3 +453,22 @@ def test_a_confidence_that_does_not_sort_is_refused():
         with pytest.raises(StopwiseError, match="confidence: got nan"):
             round.observe("a", confidence=float("nan"))
         assert round.outputs == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("halflife", "unknown setting 'halflife'; did you mean 'half_life'"),
+        ("mistakecost", "did you mean 'mistake_cost'"),
+        ("zzz", "unknown setting 'zzz'; known are 'at_once', "),
+    ],
+)
+def test_an_unknown_setting_names_the_nearest_known_one(given, message):
+    with pytest.raises(StopwiseError, match=message):
+        Cascade([Stage("a", str), Stage("b", str, 1)], **{given: 1})
+
+
+def test_a_cascade_takes_every_setting_of_a_learner():
+    taken = {*inspect.signature(Learner).parameters}
+    own = {"stages", "policy", "mistake_cost", "seed", "measured"}
+    assert taken - own == LearnerKeywords.__optional_keys__

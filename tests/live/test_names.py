@@ -27,12 +27,12 @@ def test_a_tie_goes_deeper_live_as_in_an_analysis():
     [("halflife", "half_life"), ("mistakecost", "mistake_cost"), ("comparater", "comparator")],
 )
 def test_an_unknown_keyword_is_refused_with_the_nearest_known_one(build, name, nearest):
-    with pytest.raises(StopwiseError, match=f"{name}: .* did you mean {nearest}"):
+    with pytest.raises(StopwiseError, match=f"{name}.* did you mean .{nearest}"):
         build(**{name: 1})
 
 
 def test_an_unknown_keyword_with_nothing_near_is_told_all_that_there_are():
-    with pytest.raises(StopwiseError, match="zzz: Learner has no such setting; it takes mistake"):
+    with pytest.raises(StopwiseError, match="known are"):
         Learner([0, 1], zzz=1)
 
 

@@ -1,7 +1,9 @@
 """Live cascades: real stages, called only when needed, learning as they run."""
 
-from stopwise.live.answers import Answers, Batch
-from stopwise.live.cascade import Answer, Cascade, NoAnswerError
+from stopwise.live.batching.answers import Answers, Batch
+from stopwise.live.calling.answer import Answer, NoAnswerError
+from stopwise.live.calling.stage import Reported, Stage, stage
+from stopwise.live.cascade import Cascade
 from stopwise.live.choosing.budgets import BudgetError
 from stopwise.live.comparing import (
     Comparator,
@@ -15,10 +17,8 @@ from stopwise.live.comparing import (
     number,
 )
 from stopwise.live.learner import Learner
-from stopwise.live.options import LearnerOptions
 from stopwise.live.record import RoundRecord
 from stopwise.live.round import Advice, Round, RoundOutcome
-from stopwise.live.stage import Reported, Stage, stage
 from stopwise.live.stores.round_log import RoundLog, read_rounds
 from stopwise.live.stores.snapshot import read_evidence
 from stopwise.live.stores.sqlite import SqliteStore
@@ -40,7 +40,6 @@ __all__ = [
     "Drift",
     "DriftAlarm",
     "Learner",
-    "LearnerOptions",
     "LiveReport",
     "NoAnswerError",
     "Outcome",

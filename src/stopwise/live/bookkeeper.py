@@ -13,10 +13,10 @@ import numpy as np
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED
-from stopwise.live.answering import Reader
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import Chooser
 from stopwise.live.choosing.draws import BITS, LOW_BITS
+from stopwise.live.comparing.reader import Reader
 from stopwise.live.counters.carried import FastTs, can_carry, warm_up
 from stopwise.live.counters.many import count_columns
 from stopwise.live.counters.pairs import Added, added_by, compare_answers

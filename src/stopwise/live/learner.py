@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from stopwise.checks import StopwiseError, whole_number
+from stopwise.checks import StopwiseError, known_settings, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
-from stopwise.live.answering import Reader
 from stopwise.live.bookkeeper import Bookkeeper
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import deterministic_stage
 from stopwise.live.comparing import make_comparator
-from stopwise.live.options import LearnerOptions, refuse_unknown
+from stopwise.live.comparing.reader import Reader
+from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.round import Round
 from stopwise.live.settings import (
     LearnerSettings,
@@ -71,11 +71,16 @@ class Learner:
         self,
         stages: Mapping[str, float] | Sequence[float] | Costs,
         policy: str | Policy = DEFAULT_POLICY,
-        **options: Unpack[LearnerOptions],
+        *,
+        mistake_cost: float = 1.0,
+        seed: int = 0,
+        measured: bool = False,
+        **options: Unpack[LearnerKeywords],
     ) -> None:
-        refuse_unknown(options, LearnerOptions.__annotations__, "Learner")
+        own = ("mistake_cost", "seed", "measured")
+        known_settings("Learner", options, (*own, *LearnerKeywords.__optional_keys__))
         combine = options.get("combine")
-        names, per_stage, known = stage_names_and_costs(stages, options.get("mistake_cost", 1.0))
+        names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
         made = make_policy(policy)
         compare = make_comparator(options.get("comparator", "exact"))
         settings = LearnerSettings(
@@ -83,7 +88,7 @@ class Learner:
             costs=per_stage,
             mistake_cost=known.mistake_cost,
             policy=policy_text(made),
-            measured=bool(options.get("measured", False)),
+            measured=bool(measured),
             comparator=compare.label,
             combine=None if combine is None else getattr(combine, "__qualname__", repr(combine)),
             half_life=options.get("half_life"),
@@ -100,7 +105,7 @@ class Learner:
             known,
             made,
             self.reader,
-            seed=whole_number("seed", options.get("seed", 0), least=0),
+            seed=whole_number("seed", seed, least=0),
             budgets=Budgets(options.get("item_budget"), options.get("run_budget")),
             drift=options.get("drift"),
             on_drift=options.get("on_drift"),

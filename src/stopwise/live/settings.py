@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import Costs
 from stopwise.policies.base import Policy
-from stopwise.policies.registry import policy_to_json
+from stopwise.policies.registry import policy_to_json, same_policy_text
 
 Mode = Literal["enforce", "advise", "shadow"]
 
@@ -84,7 +84,7 @@ class LearnerSettings:
         for field in (*_MEANING, *(_DECIDING if exactly else ())):
             if field not in form:
                 raise StopwiseError(f"{what}: the setting {field!r} is missing")
-            if form[field] != mine[field]:
+            if not _same(field, form[field], mine[field]):
                 remedy = (
                     "to use its evidence all the same, read it with"
                     " stopwise.live.read_evidence and add it with learner.add_evidence"
@@ -95,6 +95,12 @@ class LearnerSettings:
                     f"{what}: {field} is {_shown(form[field])} there, but {_shown(mine[field])}"
                     f" here; {remedy}"
                 )
+
+
+def _same(field: str, one: Any, two: Any) -> bool:
+    if field == "policy" and isinstance(one, str) and isinstance(two, str):
+        return same_policy_text(one, two)
+    return bool(one == two)
 
 
 def stage_index(field: str, stage: int | str, names: Sequence[str]) -> int:
@@ -148,7 +154,7 @@ def policy_text(policy: Policy) -> str:
 
     >>> from stopwise.policies.fixed import FixedStage
     >>> policy_text(FixedStage(0))
-    '{"version": 1, "policy": "fixed", "parameters": {"stage": 0}}'
+    '{"version": 1, "policy": "fixed", "settings": {"stage": 0}}'
     """
     try:
         return policy_to_json(policy)

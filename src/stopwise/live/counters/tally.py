@@ -278,8 +278,8 @@ def real_evidence(
     for (i, j), pair_seen, pair_disagreed in zip(pair_list(count), seen, disagreed, strict=True):
         n[i, j] = pair_seen
         d[i, j] = pair_disagreed
-    evidence.seen, evidence.disagreed = n, d  # type: ignore[assignment]
-    evidence.switched, evidence.switched_twice = switched, switched_twice  # type: ignore[assignment]
+    evidence.seen, evidence.disagreed = n, d
+    evidence.switched, evidence.switched_twice = switched, switched_twice
     return evidence
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stopwise.evidence import ABSTAINED
-from stopwise.live.comparing import Comparator
+from stopwise.live.comparing.comparator import Comparator
 from stopwise.live.counters.pairs import compare_answers
 
 Combine = Callable[[Sequence[Any]], Any]

@@ -7,30 +7,32 @@ one; a batch turns from the one into the other at the stage where it becomes nec
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stopwise.checks import StopwiseError
 from stopwise.evidence import ABSTAINED
-from stopwise.live.answers import Batch
+from stopwise.live.batching.answers import Batch
+from stopwise.live.calling.answer import Answer
+from stopwise.live.calling.caller import StageCaller
+from stopwise.live.calling.result import CallResult
+from stopwise.live.calling.runner import RoundRunner
 from stopwise.live.choosing.budgets import BudgetError
 from stopwise.live.round import Round, RoundOutcome
 from stopwise.problem import IntArray
 
-if TYPE_CHECKING:
-    from stopwise.live.cascade import Answer, Cascade, _Result
-
 _NUMBERS, _TEXT = "iufb", "U"
 
 
-def run_batch(cascade: Cascade, items: Any, segment: str, concurrency: int) -> Batch:
+def run_batch(
+    caller: StageCaller, runner: RoundRunner, items: Any, *, segment: str, concurrency: int
+) -> Batch:
     """Answer the items of one batch."""
-    learner = cascade.learner
-    if learner.in_columns and cascade.stages[0].batch:
-        return _run_columns(cascade, items, segment, concurrency)
+    learner = runner.learner
+    if learner.in_columns and caller.stages[0].batch:
+        return _run_columns(caller, runner, items, segment, concurrency)
     rounds: list[Round] = []
     try:
         for _ in range(len(items)):
@@ -40,11 +42,13 @@ def run_batch(cascade: Cascade, items: Any, segment: str, concurrency: int) -> B
             raise
         # What can still be paid is answered; the next batch will say that the budget is spent.
         items = items[: len(rounds)]
-    return _run_rounds(cascade, items, rounds, concurrency)
+    return _run_rounds(caller, runner, items, rounds, concurrency)
 
 
-def _run_columns(cascade: Cascade, items: Any, segment: str, concurrency: int) -> Batch:
-    learner = cascade.learner
+def _run_columns(
+    caller: StageCaller, runner: RoundRunner, items: Any, segment: str, concurrency: int
+) -> Batch:
+    learner = runner.learner
     first, number, depths, p = learner.begin_many(len(items), segment)
     where: list[IntArray] = []
     columns: list[Any] = []
@@ -52,7 +56,7 @@ def _run_columns(cascade: Cascade, items: Any, segment: str, concurrency: int) -
     for at in range(deepest + 1):
         rows = np.flatnonzero(depths >= at)
         part = _take(items, rows)
-        whole = cascade._call_whole(at, part) if cascade.stages[at].batch else None
+        whole = caller.call_batch(at, part) if caller.stages[at].batch else None
         column = None
         if whole is not None and whole.error is None:
             column = _column(whole.output, len(rows), columns)
@@ -64,8 +68,8 @@ def _run_columns(cascade: Cascade, items: Any, segment: str, concurrency: int) -
             for earlier, column in zip(where, columns, strict=True):
                 for k, output in zip(earlier.tolist(), column.tolist(), strict=True):
                     rounds[k].observe(output)
-            told = [] if whole is None else _apart(cascade, at, whole, len(rows))
-            return _run_rounds(cascade, items, rounds, concurrency, told)
+            told = () if whole is None else caller.for_each(at, whole, len(rows))
+            return _run_rounds(caller, runner, items, rounds, concurrency, told)
         where.append(rows)
         columns.append(column)
     answers = columns[0].astype(np.result_type(*columns)) if deepest else columns[0]
@@ -77,9 +81,8 @@ def _run_columns(cascade: Cascade, items: Any, segment: str, concurrency: int) -
     def single(at: int) -> Answer:
         round = learner.round_of(first + at, number + at, segment, int(depths[at]), p)
         round.ended = True
-        return cascade._as_answer(
-            round, RoundOutcome(answers[at], int(depths[at]), float(costs[at]))
-        )
+        outcome = RoundOutcome(answers[at], int(depths[at]), float(costs[at]))
+        return runner.answer_of(round, outcome)
 
     return Batch(answers, depths, depths, shares, costs, single)
 
@@ -106,11 +109,12 @@ def _column(outputs: Any, size: int, others: Sequence[Any]) -> Any:
 
 
 def _run_rounds(
-    cascade: Cascade,
+    caller: StageCaller,
+    runner: RoundRunner,
     items: Any,
     rounds: list[Round],
     concurrency: int,
-    told: Sequence[_Result] = (),
+    told: Sequence[CallResult] = (),
 ) -> Batch:
     """Stage after stage, each on the items whose rounds want it; all may begin part way.
 
@@ -118,33 +122,33 @@ def _run_rounds(
         told: results of the next stage, where it has been called already.
     """
     try:
-        for at in range(len(cascade.stages)):
+        for at in range(len(caller.stages)):
             rows = [
                 k
                 for k, round in enumerate(rounds)
-                if len(round.outputs) == at and cascade._wants_more(round)
+                if len(round.outputs) == at and runner.wants_more(round)
             ]
             if not rows:
                 continue
             part = _take(items, np.asarray(rows))
-            results = told or _call_stage(cascade, at, part, concurrency)
+            results = told or caller.call_each(at, part, concurrency)
             told = ()
             failure: Exception | None = None
             for k, result in zip(rows, results, strict=True):
                 try:
-                    cascade._tell(rounds[k], result)
+                    runner.tell(rounds[k], result)
                 except Exception as error:  # noqa: BLE001  # all are told before one is raised
                     failure = error
             if failure is not None:
                 raise failure
     except BaseException:
         for round in rounds:
-            cascade._give_up(round)
+            runner.give_up(round)
         raise
     given: list[Answer | Exception] = []
     for round in rounds:
         try:
-            given.append(cascade._conclude(round))
+            given.append(runner.conclude(round))
         except StopwiseError as error:
             given.append(error)
 
@@ -166,45 +170,6 @@ def _run_rounds(
         np.array([round.cost for round in rounds], dtype=np.float64),
         single,
     )
-
-
-def _call_stage(cascade: Cascade, at: int, items: Any, concurrency: int) -> Sequence[_Result]:
-    stage = cascade.stages[at]
-    if stage.batch:
-        return _apart(cascade, at, cascade._call_whole(at, items), len(items))
-    if cascade._is_async[at]:
-        return asyncio.run(_gather(cascade, at, items, concurrency))
-    return [cascade._call(at, item) for item in items]
-
-
-def _apart(cascade: Cascade, at: int, whole: _Result, size: int) -> Sequence[_Result]:
-    """What one call gave for each of its items; if it failed, it has failed for all of them."""
-    share = None if whole.cost is None else whole.cost / size
-    if whole.error is not None:
-        return [whole._replace(cost=share)] * size
-    outputs = whole.output
-    try:
-        got = len(outputs)
-    except TypeError:
-        got = -1
-    if got != size:
-        problem = StopwiseError(
-            f"stage {cascade.stages[at].name}: need {size} outputs for {size} items, got"
-            f" {got if got >= 0 else repr(outputs)}"
-        )
-        return [whole._replace(output=None, cost=share, error=problem)] * size
-    values = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
-    return [cascade._split(value, share) for value in values]
-
-
-async def _gather(cascade: Cascade, at: int, items: Any, concurrency: int) -> Sequence[_Result]:
-    gate = asyncio.Semaphore(concurrency)
-
-    async def call(item: Any) -> _Result:
-        async with gate:
-            return await cascade._call_async(at, item)
-
-    return await asyncio.gather(*(call(item) for item in items))
 
 
 def _take(items: Any, rows: IntArray) -> Any:

@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stopwise.checks import whole_number
 from stopwise.costs import FloatArray
+from stopwise.live.calling.answer import Answer
 from stopwise.problem import IntArray
-
-if TYPE_CHECKING:
-    from stopwise.live.cascade import Answer, Cascade
 
 Progress = bool | Callable[[int, int | None], None]
 
@@ -49,25 +47,28 @@ class Batch:
 
 
 class Answers:
-    """The answers of `Cascade.answer_many`; nothing is called until they are asked for."""
+    """The answers of `Cascade.answer_many`; nothing is called until they are asked for.
+
+    Args:
+        run: answers the items of one batch.
+        items: a list, an array, a frame (sliced by rows), or any iterable.
+        batch_size: items in a batch; None begins small and doubles.
+        progress: see `Cascade.answer_many`.
+    """
 
     def __init__(
         self,
-        cascade: Cascade,
+        run: Callable[[Any], Batch],
         items: Iterable[Any],
         batch_size: int | None,
-        segment: str,
         progress: Progress,
-        concurrency: int,
     ) -> None:
         if batch_size is not None:
             batch_size = whole_number("batch_size", batch_size, least=1)
-        self._cascade = cascade
+        self._run = run
         self._items = items
         self._batch_size = batch_size
-        self._segment = segment
         self._progress = progress
-        self._concurrency = whole_number("concurrency", concurrency, least=1)
 
     def __iter__(self) -> Iterator[Answer]:
         for batch in self.batches():
@@ -75,13 +76,11 @@ class Answers:
 
     def batches(self) -> Iterator[Batch]:
         """Run batch after batch."""
-        from stopwise.live.batches import run_batch
-
         total = len(self._items) if isinstance(self._items, Sized) else None
         done = 0
         with _reporting(self._progress, total) as report:
             for part in self._parts(total):
-                batch = run_batch(self._cascade, part, self._segment, self._concurrency)
+                batch = self._run(part)
                 done += len(batch)
                 if report is not None:
                     report(done, total)
