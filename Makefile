@@ -2,24 +2,35 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
+# Packages to leave out, to test that Stopwise works without them: make test WITHOUT=numba
+WITHOUT ?=
+# What `make check` runs of the tests, less what is marked slow.
+QUICK := src/stopwise/checks.py src/stopwise/costs.py src/stopwise/evidence.py src/stopwise/problem.py tests/test_import.py \
+  tests/test_packaging.py tests/test_costs.py tests/test_evidence.py tests/test_theory.py
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup demo test bench lint docs format clean
+.PHONY: help setup demo check test bench lint docs format lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-$(VENV)/.ready: requirements/dev.txt pyproject.toml
+$(VENV)/.ready: requirements/dev.lock pyproject.toml
 	@echo "setting up $(VENV) (once; about a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stopwise needs Python 3.11 or newer; set PYTHON=...")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@test -z "$(WITHOUT)" || $(PIP) uninstall --yes $(WITHOUT)
 	@touch $@
 
 setup: $(VENV)/.ready  ## make the virtual environment
 
 demo: setup  ## reproduce the whole paper at full size into out/paper
 	@$(BIN)/stopwise reproduce --out out/paper
+
+check: setup lint  ## an answer in under a minute: lint, types, direction of imports, the quick tests
+	@$(BIN)/python -m pytest -n 2 -m "not slow" $(QUICK)
 
 test: setup lint  ## lint, types, direction of imports, all tests
 	@$(BIN)/python -m pytest -n 2
@@ -28,7 +39,7 @@ docs: setup  ## build the documentation site into site/
 	@$(BIN)/mkdocs build --strict --quiet && echo "the site is in site/index.html"
 
 bench: setup  ## measure the engine against others into benchmarks/RESULTS.md (about five minutes)
-	@test -e $(VENV)/.bench || ($(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt && touch $(VENV)/.bench)
+	@test -e $(VENV)/.bench || ($(PIP) install --require-hashes -r requirements/bench.lock && touch $(VENV)/.bench)
 	@$(BIN)/python benchmarks/engine.py
 
 lint: setup
@@ -37,9 +48,14 @@ lint: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
-format: setup  ## format the code and mend what can be mended
+format: setup  ## format the code and fix what can be fixed
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+lock:  ## write requirements/*.lock again after a change of dependencies (needs a network)
+	@test -x $(BIN)/uv || ($(PYTHON) -m venv $(VENV) && $(PIP) install "$$(grep '^uv==' requirements/dev.txt)")
+	@$(LOCK) pyproject.toml --all-extras --group dev requirements/dev.txt -o requirements/dev.lock
+	@$(LOCK) requirements/bench.txt -c requirements/dev.lock -o requirements/bench.lock
 
 clean:  ## remove the environment and all that was made
 	rm -rf $(VENV) out site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,63 +1,137 @@
 """Stopwise: learn where to stop in a cascade of models, tests or people, without a label.
 
-Only what stands on numpy is imported here; the rest loads when it is first used.
+Only what needs nothing but numpy is imported here; the rest loads when it is first used.
 
->>> import stopwise
->>> problem = stopwise.Problem.from_rates(
-...     [0.3, 0.1], [[0, 0.2], [0.2, 0]], stopwise.Costs.from_cumulative((0.0, 0.3))
+>>> import stopwise as sw
+>>> problem = sw.Problem.from_rates(
+...     [0.3, 0.1], [[0, 0.2], [0.2, 0]], sw.Costs.from_stages((0.0, 0.3))
 ... )
->>> result = stopwise.simulate(problem, "uss-ts", horizon=200, replications=20, seed=1)
+>>> result = sw.simulate(problem, sw.policies.UssTs(), horizon=200, replications=20, seed=1)
 >>> 0 < result.regret.mean < 20
 True
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.evidence import ABSTAINED, Evidence
+from stopwise.lazy import MissingPackageError, lazy_names
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import make_policy, policy_names, register
 from stopwise.problem import Problem
+from stopwise.version import __version__
 
 if TYPE_CHECKING:
-    from stopwise.live import Cascade, Learner, RoundLog, SqliteStore, Stage
+    from stopwise import bench, live, logs, paper, policies, simulation, sklearn, theory
+    from stopwise.live import Report
+    from stopwise.live.calling.answer import Answer
+    from stopwise.live.calling.stage import Reported, Stage, stage
+    from stopwise.live.cascade import Cascade
+    from stopwise.live.learner import Learner
+    from stopwise.live.stores.round_log import RoundLog
+    from stopwise.live.stores.sqlite import SqliteStore
+    from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
+    from stopwise.logs.auditing.audit import Audit
+    from stopwise.logs.auditing.labelled import audit
+    from stopwise.logs.auditing.simulation import simulate_audit
+    from stopwise.logs.example import example_log, example_settings
+    from stopwise.logs.replaying.replay import Replay, replay
+    from stopwise.policies.conformance import check_policy
+    from stopwise.simulation.results import Simulation
     from stopwise.simulation.run import simulate
+    from stopwise.simulation.sweep import Sweep, read_sweep, run_sweep
+    from stopwise.sklearn import CascadeClassifier
 
-__version__ = "0.2.0"
+_WHERE = {
+    # a log
+    "Analysis": "stopwise.logs.analysis",
+    "Audit": "stopwise.logs.auditing.audit",
+    "Replay": "stopwise.logs.replaying.replay",
+    "analyze": "stopwise.logs.analysis",
+    "analyze_evidence": "stopwise.logs.analysis",
+    "audit": "stopwise.logs.auditing.labelled",
+    "example_log": "stopwise.logs.example",
+    "example_settings": "stopwise.logs.example",
+    "replay": "stopwise.logs.replaying.replay",
+    "simulate_audit": "stopwise.logs.auditing.simulation",
+    # stages to call
+    "Answer": "stopwise.live.calling.answer",
+    "Cascade": "stopwise.live.cascade",
+    "CascadeClassifier": "stopwise.sklearn",
+    "Learner": "stopwise.live.learner",
+    "Report": "stopwise.live",
+    "Reported": "stopwise.live.calling.stage",
+    "RoundLog": "stopwise.live.stores.round_log",
+    "SqliteStore": "stopwise.live.stores.sqlite",
+    "Stage": "stopwise.live.calling.stage",
+    "stage": "stopwise.live.calling.stage",
+    # policies on known problems
+    "Simulation": "stopwise.simulation.results",
+    "Sweep": "stopwise.simulation.sweep",
+    "check_policy": "stopwise.policies.conformance",
+    "read_sweep": "stopwise.simulation.sweep",
+    "run_sweep": "stopwise.simulation.sweep",
+    "simulate": "stopwise.simulation.run",
+    # the rooms themselves
+    "bench": "stopwise.bench",
+    "live": "stopwise.live",
+    "logs": "stopwise.logs",
+    "paper": "stopwise.paper",
+    "policies": "stopwise.policies",
+    "simulation": "stopwise.simulation",
+    "sklearn": "stopwise.sklearn",
+    "theory": "stopwise.theory",
+}
 
 __all__ = [
     "ABSTAINED",
+    "Analysis",
+    "Answer",
+    "Audit",
     "Cascade",
+    "CascadeClassifier",
     "Costs",
     "Evidence",
     "Learner",
+    "MissingPackageError",
     "Policy",
     "Problem",
+    "Replay",
+    "Report",
+    "Reported",
     "RoundLog",
+    "Simulation",
     "SqliteStore",
     "Stage",
     "StopwiseError",
+    "Sweep",
+    "__version__",
+    "analyze",
+    "analyze_evidence",
+    "audit",
+    "bench",
+    "check_policy",
+    "example_log",
+    "example_settings",
+    "live",
+    "logs",
     "make_policy",
+    "paper",
+    "policies",
     "policy_names",
+    "read_sweep",
     "register",
+    "replay",
+    "run_sweep",
     "simulate",
+    "simulate_audit",
+    "simulation",
+    "sklearn",
+    "stage",
+    "theory",
 ]
 
-_LAZY = {
-    "Cascade": "stopwise.live",
-    "Learner": "stopwise.live",
-    "RoundLog": "stopwise.live",
-    "SqliteStore": "stopwise.live",
-    "Stage": "stopwise.live",
-    "simulate": "stopwise.simulation.run",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'stopwise' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, _WHERE)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -94,13 +96,32 @@ def known_keys(field: str, given: Iterable[str], known: Iterable[str]) -> None:
     >>> known_keys("problem", ["cost"], ["costs"])
     Traceback (most recent call last):
     ...
-    stopwise.checks.StopwiseError: problem: unknown field 'cost'; known are 'costs'
+    stopwise.checks.StopwiseError: problem: unknown field 'cost'; known are 'costs'; did ...
     """
     known = list(known)
     for key in given:
         if key not in known:
             names = ", ".join(repr(name) for name in known)
-            raise StopwiseError(f"{field}: unknown field {key!r}; known are {names}")
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise StopwiseError(f"{field}: unknown field {key!r}; known are {names}{hint}")
+
+
+def known_settings(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse unknown settings, and name the nearest known one.
+
+    >>> known_settings("Cascade", ["halflife"], ["half_life", "mode"])
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: Cascade: unknown setting 'halflife'; did you mean 'half_life'?
+    """
+    known = list(known)
+    for key in given:
+        if key not in known:
+            near = get_close_matches(key, known, 1, cutoff=0.5)
+            names = ", ".join(repr(name) for name in sorted(known))
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {names}"
+            raise StopwiseError(f"{what}: unknown setting {key!r}; {hint}")
 
 
 def parse_json_object(what: str, text: str | bytes) -> Mapping[str, Any]:

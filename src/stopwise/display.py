@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError
+from stopwise.lazy import load
 
 if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#f0e442")
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
@@ -51,11 +52,8 @@ def frame(records: Sequence[Mapping[str, Any]]) -> polars.DataFrame:
     >>> frame([{"stage": "fast", "share": 0.5}]).columns
     ['stage', 'share']
     """
-    try:
-        import polars
-    except ImportError:
-        raise StopwiseError("to_frame needs polars: pip install 'stopwise[logs]'") from None
-    return polars.DataFrame(records)
+    made: polars.DataFrame = load("to_frame", "polars").DataFrame(records)
+    return made
 
 
 def new_axes(ax: Axes | None = None, *, width: float = 6.4, height: float = 3.6) -> Axes:
@@ -67,10 +65,6 @@ def new_axes(ax: Axes | None = None, *, width: float = 6.4, height: float = 3.6)
     """
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise StopwiseError("plot needs matplotlib: pip install 'stopwise[paper]'") from None
+    pyplot = load("plot", "matplotlib.pyplot")
     figure: Figure = pyplot.figure(figsize=(width, height), layout="constrained")
     return figure.add_subplot()

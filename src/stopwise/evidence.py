@@ -26,7 +26,8 @@ from stopwise.checks import (
     whole_number,
 )
 
-Counts = NDArray[np.int64]
+Counts = NDArray[np.int64 | np.float64]
+"""Whole numbers as counted, or real ones where older rounds weigh less (`half_life`)."""
 
 ABSTAINED: Final = None
 """The output of a stage that gave no answer: neither agreement nor disagreement."""
@@ -58,14 +59,14 @@ class Evidence:
 
     seen: Counts
     disagreed: Counts
-    switched: int
-    switched_twice: int
+    switched: int | float
+    switched_twice: int | float
 
-    def __init__(self, count: int) -> None:
-        """Start from nothing seen, for `count` stages."""
-        count = whole_number("count", count, least=2)
-        self.seen = np.zeros((count, count), dtype=np.int64)
-        self.disagreed = np.zeros((count, count), dtype=np.int64)
+    def __init__(self, stage_count: int) -> None:
+        """Start from nothing seen, for a cascade of `stage_count` stages."""
+        stage_count = whole_number("stage_count", stage_count, least=2)
+        self.seen = np.zeros((stage_count, stage_count), dtype=np.int64)
+        self.disagreed = np.zeros((stage_count, stage_count), dtype=np.int64)
         self.switched = 0
         self.switched_twice = 0
 
@@ -100,13 +101,13 @@ class Evidence:
         return evidence
 
     @classmethod
-    def from_prefixes(cls, count: int, prefixes: Iterable[Sequence[Hashable]]) -> Evidence:
+    def from_prefixes(cls, stage_count: int, prefixes: Iterable[Sequence[Hashable]]) -> Evidence:
         """Count many rounds at once.
 
         >>> Evidence.from_prefixes(2, [["a", "a"], ["a", "b"], ["a"]]).seen[0, 1]
         np.int64(2)
         """
-        evidence = cls(count)
+        evidence = cls(stage_count)
         for prefix in prefixes:
             evidence.add(prefix)
         return evidence
@@ -137,8 +138,18 @@ class Evidence:
     @property
     def disagreement(self) -> NDArray[np.float64]:
         """The share of disagreements of every pair i < j; not a number where never seen."""
-        with np.errstate(invalid="ignore"):
-            return np.where(self.seen > 0, self.disagreed / np.maximum(self.seen, 1), np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.seen > 0, self.disagreed / self.seen, np.nan)
+
+    def counts(self, i: int, j: int) -> tuple[float, float]:
+        """How often stages i < j were seen together, and how often they disagreed.
+
+        Real numbers where older rounds weigh less, so never to be rounded.
+
+        >>> Evidence.from_codes([[0, 1], [0, 0]]).counts(0, 1)
+        (2.0, 1.0)
+        """
+        return float(self.seen[i, j]), float(self.disagreed[i, j])
 
     def add(
         self,
@@ -196,8 +207,9 @@ class Evidence:
         """
         if other.stage_count != self.stage_count:
             raise fail("evidence", f"{other.stage_count} stages", f"{self.stage_count} stages")
-        self.seen += other.seen
-        self.disagreed += other.disagreed
+        # Not in place: whole counts plus real ones are real.
+        self.seen = np.add(self.seen, other.seen)
+        self.disagreed = np.add(self.disagreed, other.disagreed)
         self.switched += other.switched
         self.switched_twice += other.switched_twice
 
@@ -212,11 +224,13 @@ class Evidence:
         return clone
 
     def to_json(self) -> str:
-        """Write the counters as JSON.
+        """Write the counters as JSON; real counts are refused, since they count nothing exactly.
 
         >>> Evidence.from_json(Evidence(3).to_json()) == Evidence(3)
         True
         """
+        if self.seen.dtype.kind == "f":
+            raise fail("evidence", self, "whole counts; those of half_life are real numbers")
         return json.dumps(
             {
                 "version": _VERSION,

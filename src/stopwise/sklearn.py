@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stopwise.checks import StopwiseError, fail
+from stopwise.live.calling.stage import Stage
 from stopwise.live.cascade import Cascade
-from stopwise.live.stage import Stage
 from stopwise.policies.base import Policy
 
 

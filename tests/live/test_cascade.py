@@ -1,6 +1,7 @@
 """Cascades of real functions: laziness, failures, timeouts, async, batches."""
 
 import asyncio
+import inspect
 import threading
 import time
 
@@ -18,6 +19,7 @@ from stopwise.live import (
     RoundLog,
     Stage,
     majority_vote,
+    read_rounds,
     stage,
 )
 
@@ -175,7 +177,7 @@ def test_a_call_that_never_returns_holds_up_nothing():
             waiting = asyncio.run(cascade.answer_async(9))
         assert answers == ["0", "1", "2", "3", "4"]
         assert waiting.answer == "9"
-        assert "0.02 s" in str(cascade._call(1, 0).error)
+        assert "0.02 s" in str(cascade._caller.call(1, 0).error)
     release.set()
 
 
@@ -278,7 +280,7 @@ def test_run_budget_is_never_passed():
 
 def test_a_store_that_fails_costs_no_answer(tmp_path):
     cascade = three(str, str, str, store=RoundLog(tmp_path / "r"))
-    cascade.learner._store.close()
+    cascade.learner._books.store.close()
     with pytest.warns(RuntimeWarning, match="could not be counted"):
         answer = cascade.answer(4)
     assert (answer.answer, answer.recorded) == ("4", False)
@@ -420,3 +422,56 @@ def test_nothing_to_answer():
     cascade = three(str, str, str)
     assert len(cascade.answer_many([]).collect()) == 0
     assert list(cascade.answer_many([])) == []
+
+
+@pytest.mark.parametrize("way", ["answer", "async", "many", "at once"])
+def test_confidences_that_stages_report_are_in_the_record(way, tmp_path):
+    log = RoundLog(tmp_path / "rounds", keep_outputs=True)
+    cascade = three(
+        str,
+        lambda item: Reported("x", confidence=0.25),
+        lambda item: Reported("y", cost=2, confidence=7),
+        at_once=way == "at once",
+        store=log,
+    )
+    if way == "async":
+        asyncio.run(cascade.answer_async(1))
+    elif way == "many":
+        cascade.answer_many([1]).collect()
+    else:
+        cascade.answer(1)
+    cascade.close()
+    (record,) = read_rounds(tmp_path / "rounds")
+    assert record.confidences == [None, 0.25, 7.0]
+    assert record.outputs == ["1", "x", "y"]
+    assert record.costs == [None, None, 2.0]
+
+
+def test_a_confidence_that_does_not_sort_is_refused():
+    with Learner([0, 1], "fixed").begin() as round:
+        with pytest.raises(StopwiseError, match="confidence: got nan"):
+            round.observe("a", confidence=float("nan"))
+        assert round.outputs == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("halflife", "unknown setting 'halflife'; did you mean 'half_life'"),
+        ("mistakecost", "did you mean 'mistake_cost'"),
+        ("zzz", "unknown setting 'zzz'; known are 'at_once', "),
+    ],
+)
+def test_an_unknown_setting_names_the_nearest_known_one(given, message):
+    with pytest.raises(StopwiseError, match=message):
+        Cascade([Stage("a", str), Stage("b", str, 1)], **{given: 1})
+
+
+def test_a_cascade_and_a_learner_take_the_same_keywords():
+    for made in (Learner, Cascade):
+        keywords = [
+            parameter.annotation
+            for parameter in inspect.signature(made).parameters.values()
+            if parameter.kind is parameter.VAR_KEYWORD
+        ]
+        assert keywords == ["Unpack[LearnerKeywords]"]

@@ -10,6 +10,7 @@ import pytest
 
 from stopwise import Evidence, StopwiseError, make_policy, policy_names
 from stopwise.live import Drift, Learner, RoundLog, SqliteStore, read_evidence, read_rounds
+from stopwise.policies.oracle import with_oracle_stage
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import kill_test
@@ -269,10 +270,10 @@ def test_sqlite_learners_see_each_other(tmp_path):
     one.refresh()
     assert one.evidence() == two.evidence()
     assert one.begin().number == 21
-    records = list(one._store.read_rounds())
+    records = list(one._books.store.read_rounds())
     assert len({(record.writer, record.sequence) for record in records}) == 20
     # two writers, one seed: other random numbers
-    assert one._writer != two._writer
+    assert one._books.writer != two._books.writer
     one.close()
     two.close()
 
@@ -307,7 +308,7 @@ def test_many_processes_sum_exactly(tmp_path):
 
 def test_every_policy_survives_a_snapshot(tmp_path):
     for name in policy_names():
-        policy = make_policy(name).told(horizon=1000, optimal_stage=1)
+        policy = with_oracle_stage(make_policy(name), 1).for_horizon(1000)
         learner = build(policy=policy)
         play(learner, 30, 0)
         learner.save(tmp_path / "s.json")

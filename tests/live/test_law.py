@@ -6,12 +6,15 @@ import pytest
 from stopwise import Costs, Evidence, Problem, make_policy, policy_names, simulate
 from stopwise.live import Learner
 from stopwise.policies.base import Policy
+from stopwise.policies.oracle import with_oracle_stage
 
 # |z| > 5.5 of a normal mean has probability 4e-8; the rest of 1e-6 is room for skewness.
 LIMIT = 5.5
 
 # Some rules have to be told the horizon, or the optimal stage, before they can decide anything.
-EVERY_POLICY = [make_policy(name).told(horizon=1000, optimal_stage=1) for name in policy_names()]
+EVERY_POLICY = [
+    with_oracle_stage(make_policy(name), 1).for_horizon(1000) for name in policy_names()
+]
 
 
 def problem(costs=(0.05, 0.15, 0.2)):

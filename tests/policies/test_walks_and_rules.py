@@ -117,19 +117,19 @@ def test_what_is_at_stake_keeps_a_refused_stage_in_play() -> None:
     assert policy.probabilities(evidence, 1, costs)[2] == 1
 
 
-def test_second_switches_make_looks_dearer() -> None:
+def test_second_switches_make_looks_more_expensive() -> None:
     evidence = Evidence.from_prefixes(3, [[0, 1, 0]] * 3 + [[0, 1, 1]])
     assert UssVoi().excess(evidence) == pytest.approx(0.05 + 3 / 6)
 
 
-def test_the_horizon_is_needed_and_told() -> None:
+def test_the_horizon_is_needed_and_taken() -> None:
     for name in ("uss-voi", "imed"):
         policy = make_policy(name)
         with pytest.raises(StopwiseError, match="needs the horizon"):
             policy.probabilities(Evidence(2), 1, Costs.from_cumulative((0.0, 0.5)))
-        told = policy.told(horizon=100, optimal_stage=0)
-        assert told.parameters()["horizon"] == 100
-        assert told.told(horizon=7, optimal_stage=0) is told
+        ready = policy.for_horizon(100)
+        assert ready.settings()["horizon"] == 100
+        assert ready.for_horizon(7) is ready
 
 
 def test_imed_by_hand() -> None:

@@ -31,7 +31,7 @@ class Task:
         """What the result depends on; a changed instance or size is another run."""
         problem = hashlib.sha256(self.instance.problem.to_json().encode()).hexdigest()[:16]
         policy = make_policy(self.policy)
-        settings = json.dumps(dict(policy.parameters()))  # with the defaults, which may change
+        settings = json.dumps(dict(policy.settings()))  # with the defaults, which may change
         parts = (problem, policy.name, settings, self.horizon, self.replications, self.seed)
         return " ".join(str(part) for part in parts)
 

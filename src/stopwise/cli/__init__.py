@@ -46,7 +46,7 @@ def build_app() -> typer.Typer:
         version: bool = typer.Option(False, "--version", help="Print the version and stop."),
     ) -> None:
         if version:
-            from stopwise import __version__
+            from stopwise.version import __version__
 
             typer.echo(__version__)
             raise typer.Exit

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import Costs
 from stopwise.policies.base import Policy
-from stopwise.policies.registry import policy_to_json
+from stopwise.policies.registry import policy_to_json, same_policy_text
 
 Mode = Literal["enforce", "advise", "shadow"]
 
@@ -21,11 +21,11 @@ _DECIDING = ("mistake_cost", "policy", "full_run_rate", "mode", "run_to", "segme
 
 
 @dataclass(frozen=True)
-class Settings:
+class LearnerSettings:
     """The settings of a learner, as JSON holds them.
 
-    >>> one = Settings(("a", "b"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
-    >>> two = Settings(("a", "c"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
+    >>> one = LearnerSettings(("a", "b"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
+    >>> two = LearnerSettings(("a", "c"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
     >>> one.check_same(two.to_form(), "snapshot", exactly=True)
     Traceback (most recent call last):
     ...
@@ -84,7 +84,7 @@ class Settings:
         for field in (*_MEANING, *(_DECIDING if exactly else ())):
             if field not in form:
                 raise StopwiseError(f"{what}: the setting {field!r} is missing")
-            if form[field] != mine[field]:
+            if not _same(field, form[field], mine[field]):
                 remedy = (
                     "to use its evidence all the same, read it with"
                     " stopwise.live.read_evidence and add it with learner.add_evidence"
@@ -95,6 +95,28 @@ class Settings:
                     f"{what}: {field} is {_shown(form[field])} there, but {_shown(mine[field])}"
                     f" here; {remedy}"
                 )
+
+
+def _same(field: str, one: Any, two: Any) -> bool:
+    if field == "policy" and isinstance(one, str) and isinstance(two, str):
+        return same_policy_text(one, two)
+    return bool(one == two)
+
+
+def stage_index(field: str, stage: int | str, names: Sequence[str]) -> int:
+    """A stage by name or number, as its number.
+
+    >>> stage_index("run_to", "b", ["a", "b"]), stage_index("run_to", -1, ["a", "b"])
+    (1, 1)
+    """
+    if isinstance(stage, str):
+        if stage not in names:
+            raise fail(field, stage, "one of " + ", ".join(names))
+        return list(names).index(stage)
+    accepted = f"a stage from 0 to {len(names) - 1}, or -1 for the last"
+    if finite_number(field, stage, accepted) != stage or not -len(names) <= stage < len(names):
+        raise fail(field, stage, accepted)
+    return int(stage) % len(names)
 
 
 def _shown(value: Any) -> str:
@@ -132,7 +154,7 @@ def policy_text(policy: Policy) -> str:
 
     >>> from stopwise.policies.fixed import FixedStage
     >>> policy_text(FixedStage(0))
-    '{"version": 1, "policy": "fixed", "parameters": {"stage": 0}}'
+    '{"version": 1, "policy": "fixed", "settings": {"stage": 0}}'
     """
     try:
         return policy_to_json(policy)

@@ -8,41 +8,47 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from stopwise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
     from stopwise.logs.auditing.audit import Audit, plan_audit
+    from stopwise.logs.auditing.labelled import audit
     from stopwise.logs.auditing.simulation import simulate_audit
     from stopwise.logs.example import example_log, example_settings
     from stopwise.logs.reading.partition import evidence_of_frame
     from stopwise.logs.replaying.replay import Replay, replay
-    from stopwise.logs.settings import Settings
+    from stopwise.logs.settings import LogSettings, Settings
 
 # Names load when first used: reading a log needs polars, looking at evidence does not.
-_LAZY = {
-    "Analysis": "analysis",
-    "Audit": "auditing.audit",
-    "Replay": "replaying.replay",
-    "Settings": "settings",
-    "analyze": "analysis",
-    "analyze_evidence": "analysis",
-    "evidence_of_frame": "reading.partition",
-    "example_log": "example",
-    "example_settings": "example",
-    "plan_audit": "auditing.audit",
-    "replay": "replaying.replay",
-    "simulate_audit": "auditing.simulation",
+_WHERE = {
+    "Analysis": "stopwise.logs.analysis",
+    "Audit": "stopwise.logs.auditing.audit",
+    "LogSettings": "stopwise.logs.settings",
+    "Replay": "stopwise.logs.replaying.replay",
+    "Settings": "stopwise.logs.settings",
+    "analyze": "stopwise.logs.analysis",
+    "analyze_evidence": "stopwise.logs.analysis",
+    "audit": "stopwise.logs.auditing.labelled",
+    "evidence_of_frame": "stopwise.logs.reading.partition",
+    "example_log": "stopwise.logs.example",
+    "example_settings": "stopwise.logs.example",
+    "plan_audit": "stopwise.logs.auditing.audit",
+    "replay": "stopwise.logs.replaying.replay",
+    "simulate_audit": "stopwise.logs.auditing.simulation",
 }
 
 __all__ = [
     "Analysis",
     "Audit",
+    "LogSettings",
     "Replay",
     "Settings",
     "analyze",
     "analyze_evidence",
+    "audit",
     "evidence_of_frame",
     "example_log",
     "example_settings",
@@ -51,8 +57,4 @@ __all__ = [
     "simulate_audit",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(f"stopwise.logs.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'stopwise.logs' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, _WHERE)

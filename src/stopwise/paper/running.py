@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import stopwise
 from stopwise.checks import StopwiseError, finite_number, whole_number
 from stopwise.paper.experiments import POINTS, Run
+from stopwise.version import __version__
 
 FORM = 1
 
@@ -78,7 +78,7 @@ def describe(run: Run, settings: Settings) -> dict[str, Any]:
     """Everything that the result of a run depends on, in a form that can be written down."""
     return {
         "form": FORM,
-        "stopwise": stopwise.__version__,
+        "stopwise": __version__,
         "problem": json.loads(run.environment.problem.to_json()),
         "policy": run.policy,
         "stream": run.environment.stream,

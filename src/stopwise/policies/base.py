@@ -35,6 +35,20 @@ class Policy(ABC):
     name: ClassVar[str]
     """The name under which it is registered and shown."""
 
+    def __post_init__(self) -> None:
+        """Make NumPy's scalars plain numbers, so that labels, JSON and kernels see one kind.
+
+        A subclass that checks its settings calls `super().__post_init__()` first.
+
+        >>> from stopwise.policies.uss_ucb import UssUcb
+        >>> UssUcb(alpha=np.float32(0.5)).label(), UssUcb(alpha=np.float64(0.51)).label()
+        ('uss-ucb', 'uss-ucb:alpha=0.51')
+        """
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, np.generic):
+                object.__setattr__(self, field.name, value.item())
+
     @abstractmethod
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         """The rule itself. Must not change its arguments nor remember anything."""
@@ -73,9 +87,14 @@ class Policy(ABC):
         """Count a finished round; a rule whose source counts otherwise overrides this."""
         evidence.add(prefix)
 
-    def told(self, *, horizon: int, optimal_stage: int) -> Policy:
-        """The policy as a simulation runs it: the few that may know more take it from here."""
-        del horizon, optimal_stage
+    def for_horizon(self, horizon: int) -> Policy:
+        """The policy for a run of so many rounds; those that plan ahead take the number from here.
+
+        >>> from stopwise.policies.imed import Imed
+        >>> Imed().for_horizon(1000).settings()["horizon"]
+        1000
+        """
+        del horizon
         return self
 
     def compiled_rule(self) -> Callable[..., None] | None:
@@ -87,11 +106,11 @@ class Policy(ABC):
         """
         return None
 
-    def parameters(self) -> Mapping[str, Any]:
+    def settings(self) -> Mapping[str, Any]:
         """The settings, as JSON would hold them.
 
         >>> from stopwise.policies.uss_ucb import UssUcb
-        >>> UssUcb(alpha=0.51).parameters()
+        >>> UssUcb(alpha=0.51).settings()
         {'alpha': 0.51}
         """
         return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
@@ -104,20 +123,25 @@ class Policy(ABC):
         'uss-ucb:alpha=0.51'
         """
         usual = {field.name: field.default for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        settings = ",".join(
-            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-            for key, value in self.parameters().items()
-            if value != usual[key]
-        )
-        return f"{self.name}:{settings}" if settings else self.name
+        changed = {key: value for key, value in self.settings().items() if value != usual[key]}
+        written = ",".join(f"{key}={self._as_text(key, value)}" for key, value in changed.items())
+        return f"{self.name}:{written}" if written else self.name
+
+    def _as_text(self, key: str, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        try:
+            return json.dumps(value)
+        except (TypeError, ValueError):
+            raise fail(f"policy {self.name}: {key}", value, "a value that JSON can hold") from None
 
 
-def certain_depth(count: int, stage: int) -> FloatArray:
+def certain_depth(stage_count: int, stage: int) -> FloatArray:
     """The distribution of a rule that has decided.
 
     >>> certain_depth(3, 1)
     array([0., 1., 0.])
     """
-    distribution = np.zeros(count)
+    distribution = np.zeros(stage_count)
     distribution[stage] = 1.0
     return distribution

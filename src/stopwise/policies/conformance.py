@@ -16,6 +16,7 @@ from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
+from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.registry import policy_from_json, policy_names, policy_to_json
 
 FALSE_ALARM_RATE = 1e-9
@@ -50,16 +51,16 @@ def random_situations(
     """Cascades of 2 to 8 stages with random costs and random, partly empty evidence."""
     rng = np.random.default_rng(seed)
     for _ in range(number):
-        count = int(rng.integers(2, 9))
-        costs = Costs.from_stages((rng.random(count) * rng.choice([0.1, 0.5, 1.0])).tolist())
-        evidence = Evidence(count)
+        stage_count = int(rng.integers(2, 9))
+        costs = Costs.from_stages((rng.random(stage_count) * rng.choice([0.1, 0.5, 1.0])).tolist())
+        evidence = Evidence(stage_count)
         for _ in range(int(rng.choice([0, 1, 5, 30]))):
-            outputs = rng.integers(0, 3, size=int(rng.integers(1, count + 1))).tolist()
+            outputs = rng.integers(0, 3, size=int(rng.integers(1, stage_count + 1))).tolist()
             evidence.add([None if rng.random() < 0.05 else output for output in outputs])
-        told = policy.told(horizon=_HORIZON, optimal_stage=int(rng.integers(count)))
-        if not _takes(told, costs):
+        ready = with_oracle_stage(policy, int(rng.integers(stage_count))).for_horizon(_HORIZON)
+        if not _takes(ready, costs):
             continue
-        yield told, evidence, int(rng.integers(1, _HORIZON)), costs, rng
+        yield ready, evidence, int(rng.integers(1, _HORIZON)), costs, rng
 
 
 def _takes(policy: Policy, costs: Costs) -> bool:
@@ -86,15 +87,15 @@ def _takes(policy: Policy, costs: Costs) -> bool:
 def check_is_pure(policy: Policy, seed: np.random.SeedSequence) -> None:
     """Same arguments, same probabilities, whatever was asked before; arguments unchanged."""
     answers = []
-    for told, evidence, round, costs, rng in random_situations(policy, seed):
+    for ready, evidence, round, costs, rng in random_situations(policy, seed):
         before = evidence.copy()
-        first = told.probabilities(evidence, round, costs)
-        told.draw(evidence, round, costs, rng)
+        first = ready.probabilities(evidence, round, costs)
+        ready.draw(evidence, round, costs, rng)
         assert evidence == before, f"{policy.name} changes the evidence it is given"
-        answers.append((told, evidence, round, costs, first))
+        answers.append((ready, evidence, round, costs, first))
     assert answers, f"{policy.name} cannot be used on any cascade of 2 to 8 stages"
-    for told, evidence, round, costs, first in reversed(answers):
-        again = told.probabilities(evidence, round, costs)
+    for ready, evidence, round, costs, first in reversed(answers):
+        again = ready.probabilities(evidence, round, costs)
         assert np.array_equal(first, again), f"{policy.name} remembers earlier calls"
 
 
@@ -105,20 +106,20 @@ def check_survives_pickle_and_json(policy: Policy, seed: np.random.SeedSequence)
         copies.append(policy_from_json(policy_to_json(policy)))
     for copy in copies:
         assert copy == policy, f"{policy.name} does not come back equal from pickle or JSON"
-    for told, evidence, round, costs, _ in random_situations(policy, seed, 5):
-        twin = pickle.loads(pickle.dumps(told))
+    for ready, evidence, round, costs, _ in random_situations(policy, seed, 5):
+        twin = pickle.loads(pickle.dumps(ready))
         assert np.array_equal(
-            told.probabilities(evidence, round, costs), twin.probabilities(evidence, round, costs)
+            ready.probabilities(evidence, round, costs), twin.probabilities(evidence, round, costs)
         ), f"{policy.name} decides otherwise after pickling"
 
 
 def check_same_seed_same_draws(policy: Policy, seed: np.random.SeedSequence) -> None:
     """Randomness comes from the generator alone."""
-    for told, evidence, round, costs, rng in random_situations(policy, seed, 10):
+    for ready, evidence, round, costs, rng in random_situations(policy, seed, 10):
         key = int(rng.integers(2**32))
         one, two = np.random.default_rng(key), np.random.default_rng(key)
-        draws = [told.draw(evidence, round, costs, one) for _ in range(20)]
-        again = [told.draw(evidence, round, costs, two) for _ in range(20)]
+        draws = [ready.draw(evidence, round, costs, one) for _ in range(20)]
+        again = [ready.draw(evidence, round, costs, two) for _ in range(20)]
         assert draws == again, f"{policy.name} draws otherwise with the same seed"
         for depth in draws:
             assert isinstance(depth, int), f"{policy.name} draws {depth!r}, which is no int"
@@ -135,10 +136,10 @@ def check_draws_follow_probabilities(policy: Policy, seed: np.random.SeedSequenc
     """
     draws, situations = 400, 20
     logarithm = np.log(2 * 8 * situations / FALSE_ALARM_RATE)
-    for told, evidence, round, costs, rng in random_situations(policy, seed, situations):
-        p = told.probabilities(evidence, round, costs)
+    for ready, evidence, round, costs, rng in random_situations(policy, seed, situations):
+        p = ready.probabilities(evidence, round, costs)
         counts = np.bincount(
-            [told.draw(evidence, round, costs, rng) for _ in range(draws)],
+            [ready.draw(evidence, round, costs, rng) for _ in range(draws)],
             minlength=costs.stage_count,
         )
         assert len(counts) == costs.stage_count, f"{policy.name} draws a depth outside the cascade"
@@ -151,13 +152,13 @@ def check_draws_follow_probabilities(policy: Policy, seed: np.random.SeedSequenc
 
 def check_record_stays_within_prefix(policy: Policy, seed: np.random.SeedSequence) -> None:
     """Counting a round touches only pairs of stages that were called, and never takes away."""
-    for told, evidence, _, costs, rng in random_situations(policy, seed):
+    for ready, evidence, _, costs, rng in random_situations(policy, seed):
         for round in (1, 2, 50):
             depth = int(rng.integers(costs.stage_count))
             after = evidence.copy()
             prefix = rng.integers(0, 2, size=depth + 1).tolist()
             given = list(prefix)
-            told.record(after, round, prefix)
+            ready.record(after, round, prefix)
             assert prefix == given, f"{policy.name} changes the outputs it is given"
             change = after.seen - evidence.seen
             assert (change >= 0).all(), f"{policy.name} takes evidence away"
@@ -172,16 +173,16 @@ def check_record_stays_within_prefix(policy: Policy, seed: np.random.SeedSequenc
 def check_memory_is_bounded(policy: Policy, seed: np.random.SeedSequence) -> None:
     """A policy is the same size after a thousand rounds."""
     costs = Costs.from_cumulative((0.1, 0.2, 0.3))
-    told = policy.told(horizon=_HORIZON, optimal_stage=0)
+    ready = with_oracle_stage(policy, 0).for_horizon(_HORIZON)
     rng = np.random.default_rng(seed)
     evidence = Evidence(3)
-    if not _takes(told, costs):
+    if not _takes(ready, costs):
         return
-    size = len(pickle.dumps(told))
+    size = len(pickle.dumps(ready))
     for round in range(1, _HORIZON + 1):
-        depth = told.draw(evidence, round, costs, rng)
-        told.record(evidence, round, rng.integers(0, 2, size=depth + 1).tolist())
-    assert len(pickle.dumps(told)) == size, f"{policy.name} grows as it runs"
+        depth = ready.draw(evidence, round, costs, rng)
+        ready.record(evidence, round, rng.integers(0, 2, size=depth + 1).tolist())
+    assert len(pickle.dumps(ready)) == size, f"{policy.name} grows as it runs"
 
 
 def check_compiled_rule(policy: Policy, seed: np.random.SeedSequence) -> None:
@@ -189,13 +190,13 @@ def check_compiled_rule(policy: Policy, seed: np.random.SeedSequence) -> None:
     if importlib.util.find_spec("numba") is None:
         return
     rules: dict[Policy, Callable[..., None] | None] = {}  # each is compiled when first called
-    for told, evidence, round, costs, _ in random_situations(policy, seed):
-        rule = rules[told] if told in rules else rules.setdefault(told, told.compiled_rule())
+    for ready, evidence, round, costs, _ in random_situations(policy, seed):
+        rule = rules[ready] if ready in rules else rules.setdefault(ready, ready.compiled_rule())
         if rule is None:
             return
         depths = np.zeros(costs.stage_count)
         rule(evidence.seen, evidence.disagreed, np.array(costs.thresholds), round, depths)
-        p = told.probabilities(evidence, round, costs)
+        p = ready.probabilities(evidence, round, costs)
         assert np.allclose(depths, p, rtol=1e-9, atol=1e-300), (
             f"the compiled_rule of {policy.name} gives {depths} where the rule gives {p}"
         )

@@ -26,6 +26,7 @@ class FixedStage(Policy):
     name: ClassVar[str] = "fixed"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "stage", whole_number("stage", self.stage, least=None))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:

@@ -32,6 +32,7 @@ class Hanawal2(Policy):
     name: ClassVar[str] = "hanawal-2"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:

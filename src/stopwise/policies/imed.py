@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -52,14 +53,14 @@ class Imed(Policy):
     name: ClassVar[str] = "imed"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.horizon is not None:
             whole_number("horizon", self.horizon, least=1)
         finite_number("margin", self.margin, "a number")
 
-    def told(self, *, horizon: int, optimal_stage: int) -> Imed:
+    def for_horizon(self, horizon: int) -> Imed:
         """Take the horizon, unless one was set."""
-        del optimal_stage
-        return Imed(horizon, self.margin) if self.horizon is None else self
+        return dataclasses.replace(self, horizon=horizon) if self.horizon is None else self
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         if self.horizon is None:
@@ -68,7 +69,7 @@ class Imed(Policy):
 
         def worth(i: int, j: int, last: int) -> bool:
             x = float(costs.thresholds[i, j])
-            seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
+            seen, disagreed = evidence.counts(i, j)
             if x >= 1:
                 return False
             if x <= 0 or seen == 0 or disagreed >= x * seen:

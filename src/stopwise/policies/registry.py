@@ -126,7 +126,7 @@ def _load(name: str, point: EntryPoint) -> type[Policy]:
     return found  # type: ignore[no-any-return]
 
 
-def make_policy(policy: str | Policy, **parameters: Any) -> Policy:
+def make_policy(policy: str | Policy, **settings: Any) -> Policy:
     """A policy from its name and settings; text may carry settings after a colon.
 
     >>> make_policy("uss-ucb:alpha=0.51")
@@ -139,17 +139,17 @@ def make_policy(policy: str | Policy, **parameters: Any) -> Policy:
     stopwise.checks.StopwiseError: policy: got 'uss-tsx', but need one of uss-ts, ...
     """
     if isinstance(policy, Policy):
-        if parameters:
+        if settings:
             raise fail("policy", policy, "a name, where settings are given beside it")
         return policy
     if not isinstance(policy, str):
         raise fail("policy", policy, "a policy or one of " + ", ".join(policy_names()))
-    name, _, settings = policy.partition(":")
-    parsed = _parse_settings(name, settings)
-    for key in parameters:
+    name, _, written = policy.partition(":")
+    parsed = _parse_settings(name, written)
+    for key in settings:
         if key in parsed:
             raise StopwiseError(f"policy {name}: setting {key!r} is given twice")
-    return _build(name, {**parsed, **parameters})
+    return _build(name, {**parsed, **settings})
 
 
 def policy_to_json(policy: Policy) -> str:
@@ -157,42 +157,67 @@ def policy_to_json(policy: Policy) -> str:
 
     >>> from stopwise.policies.uss_ucb import UssUcb
     >>> policy_to_json(UssUcb())
-    '{"version": 1, "policy": "uss-ucb", "parameters": {"alpha": 0.5}}'
+    '{"version": 1, "policy": "uss-ucb", "settings": {"alpha": 0.5}}'
     """
-    form = {"version": _VERSION, "policy": policy.name, "parameters": dict(policy.parameters())}
-    return json.dumps(form)
+    form = {"version": _VERSION, "policy": policy.name, "settings": dict(policy.settings())}
+    try:
+        return json.dumps(form)
+    except (TypeError, ValueError):
+        raise fail(
+            f"policy {policy.name}", form["settings"], "settings that JSON can hold"
+        ) from None
 
 
 def policy_from_json(text: str | bytes) -> Policy:
-    """Read what `policy_to_json` wrote.
+    """Read what `policy_to_json` wrote; up to version 0.2 it called the settings parameters.
 
-    >>> policy_from_json('{"policy": "fixed", "parameters": {"stage": 0}}')
+    >>> policy_from_json('{"policy": "fixed", "settings": {"stage": 0}}')
     FixedStage(stage=0)
     """
     form = parse_json_object("policy", text)
-    known_keys("policy", form, ("version", "policy", "parameters"))
+    known_keys("policy", form, ("version", "policy", "settings", "parameters"))
+    if "settings" in form and "parameters" in form:
+        raise StopwiseError("policy: give settings or, as up to version 0.2, parameters; not both")
     known_version(form, _VERSION)
     if not isinstance(form.get("policy"), str):
         raise fail("policy", form.get("policy"), "one of " + ", ".join(policy_names()))
-    parameters = form.get("parameters", {})
-    if not isinstance(parameters, dict):
-        raise fail("parameters", parameters, "an object of settings")
-    return _build(form["policy"], parameters)
+    key = "parameters" if "parameters" in form else "settings"
+    settings = form.get(key, {})
+    if not isinstance(settings, dict):
+        raise fail(key, settings, "an object of settings")
+    return _build(form["policy"], settings)
 
 
-def _build(name: str, parameters: Mapping[str, Any]) -> Policy:
+def same_policy_text(one: str, two: str) -> bool:
+    """Whether two texts of `policy_to_json`, perhaps of different versions, are the same policy.
+
+    >>> old = '{"version": 1, "policy": "fixed", "parameters": {"stage": 0}}'
+    >>> same_policy_text(old, policy_to_json(policy_from_json(old)))
+    True
+    >>> same_policy_text(old, old.replace("0}", "1}"))
+    False
+    """
+    if one == two:
+        return True
+    try:
+        return policy_from_json(one) == policy_from_json(two)
+    except StopwiseError:  # a policy that this process does not know, or no JSON at all
+        return False
+
+
+def _build(name: str, settings: Mapping[str, Any]) -> Policy:
     policy = policy_class(name)
-    settings = policy_settings(policy)
-    for key in parameters:
-        if key not in settings:
-            known = ", ".join(settings) or "none"
+    usual = policy_settings(policy)
+    for key in settings:
+        if key not in usual:
+            known = ", ".join(usual) or "none"
             raise StopwiseError(
                 f"policy {name}: unknown setting {key!r}; its settings are: {known}"
             )
-    for key, default in settings.items():
-        if default is REQUIRED and key not in parameters:
+    for key, default in usual.items():
+        if default is REQUIRED and key not in settings:
             raise StopwiseError(f"policy {name}: the setting {key!r} must be given: {name}:{key}=")
-    return policy(**parameters)
+    return policy(**settings)
 
 
 def policy_settings(policy: type[Policy]) -> dict[str, Any]:
@@ -212,9 +237,9 @@ def policy_settings(policy: type[Policy]) -> dict[str, Any]:
     return usual
 
 
-def _parse_settings(name: str, settings: str) -> dict[str, Any]:
+def _parse_settings(name: str, written: str) -> dict[str, Any]:
     parsed: dict[str, Any] = {}
-    for part in filter(None, settings.split(",")):
+    for part in filter(None, written.split(",")):
         key, equals, value = part.partition("=")
         if not equals or not key or not value:
             raise fail(f"policy {name}", part, "settings written as name=value, separated by ','")

@@ -38,6 +38,7 @@ class UssTs(Policy):
     name: ClassVar[str] = "uss-ts"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for field in ("prior_disagreed", "prior_agreed"):
             object.__setattr__(self, field, positive_number(field, getattr(self, field)))
 

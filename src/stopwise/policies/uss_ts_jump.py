@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stopwise.checks import fail, finite_number
+from stopwise.checks import positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
@@ -44,10 +44,9 @@ class UssTsJump(Policy):
     name: ClassVar[str] = "uss-ts-jump"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for field in ("temper", "prior_disagreed", "prior_agreed"):
-            value = getattr(self, field)
-            if finite_number(field, value, "a number above 0") <= 0:
-                raise fail(field, value, "a number above 0")
+            positive_number(field, getattr(self, field))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         from scipy.special import betainc, betaincc

@@ -20,7 +20,7 @@ def upper_bounds(evidence: Evidence, round: int, alpha: float) -> FloatArray:
     >>> upper_bounds(Evidence.from_counts(seen, disagreed), 1, 0.5)[0, 1]
     np.float64(0.25)
     """
-    seen = np.maximum(evidence.seen, 1)
+    seen = np.where(evidence.seen > 0, evidence.seen, 1)
     bounds = evidence.disagreed / seen + np.sqrt(alpha * np.log(round) / seen)
     return np.where(evidence.seen > 0, bounds, np.inf)
 
@@ -44,6 +44,7 @@ class UssUcb(Policy):
     name: ClassVar[str] = "uss-ucb"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from stopwise.policies.walks import elimination_walk
 LATE_CAUTION = 8.0
 
 
-def rounds_that_count(rounds: int, seen: int) -> float:
+def rounds_that_count(rounds: float, seen: float) -> float:
     """By how many rounds a gain is multiplied: `max(m, 8 sqrt(m N))`; m are left, N were looks.
 
     The optimal stopping rule of one pair, computed backwards from the horizon, is bold while nearly
@@ -35,7 +36,7 @@ def rounds_that_count(rounds: int, seen: int) -> float:
 
 
 def value_of_looking(
-    seen: int, disagreed: int, threshold: float, excess: float, stake: float = 0.0
+    seen: float, disagreed: float, threshold: float, excess: float, stake: float = 0.0
 ) -> tuple[float, float, float]:
     """What one pair has at stake: (gain, loss, looks), for a threshold within (0, 1).
 
@@ -75,6 +76,7 @@ class _Voi(Policy):
     rho0: float = 0.05
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if finite_number("kappa", self.kappa, "a number above 0") <= 0:
             raise fail("kappa", self.kappa, "a number above 0")
         if finite_number("rho0", self.rho0, "a number, 0 or more") < 0:
@@ -98,14 +100,14 @@ class _Voi(Policy):
         excess = self.excess(evidence)
 
         def expected_margin(i: int, j: int) -> float:
-            seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
+            seen, disagreed = evidence.counts(i, j)
             return (disagreed + 1) / (seen + 2) - float(costs.thresholds[i, j])
 
         def worth(i: int, j: int, last: int) -> bool:
             threshold = float(costs.thresholds[i, j])
             if threshold >= 1:
                 return False
-            seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
+            seen, disagreed = evidence.counts(i, j)
             if threshold <= 0 or seen == 0:
                 return True
             stake = 0.0 if i == last else max(0.0, expected_margin(last, j))
@@ -158,10 +160,9 @@ class UssVoi(_Voi):
         if self.horizon is not None:
             whole_number("horizon", self.horizon, least=1)
 
-    def told(self, *, horizon: int, optimal_stage: int) -> UssVoi:
+    def for_horizon(self, horizon: int) -> UssVoi:
         """Take the horizon, unless one was set."""
-        del optimal_stage
-        return UssVoi(self.kappa, self.rho0, horizon) if self.horizon is None else self
+        return dataclasses.replace(self, horizon=horizon) if self.horizon is None else self
 
     def rounds_to_repay(self, round: int) -> int:
         """The rounds left. A horizon that has passed was wrong: go on with twice as many.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from stopwise.checks import whole_number
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
+from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.registry import make_policy
 from stopwise.problem import Problem
 from stopwise.simulation.engines import choose_engine
@@ -64,17 +65,18 @@ def simulate(
     seed = whole_number("seed", seed, least=0)
     chosen = make_policy(policy)
     checked_stream = check_stream(problem, stream)
-    told = chosen.told(horizon=horizon, optimal_stage=problem.optimal_stage)
+    label = chosen.label()
+    ready = with_oracle_stage(chosen, problem.optimal_stage).for_horizon(horizon)
     # A setting that does not fit this cascade is refused here, whichever engine runs.
-    told.probabilities(Evidence(problem.stage_count), 1, problem.costs)
+    ready.probabilities(Evidence(problem.stage_count), 1, problem.costs)
     rounds = make_grid(grid, horizon)
-    picked = choose_engine(engine, problem, told, checked_stream)
+    picked = choose_engine(engine, problem, ready, checked_stream)
     chunks = run_in_order(
         picked, problem.gaps, rounds, seed, replications, workers=workers, progress=progress
     )
     regret, curve, finals, stage_counts = summarise(chunks, rounds)
     return Simulation(
-        policy=chosen.label(),
+        policy=label,
         horizon=horizon,
         replications=replications,
         seed=seed,
@@ -89,4 +91,5 @@ def simulate(
         curve=curve,
         finals=finals,
         stage_counts=stage_counts,
+        stages=problem.stages,
     )

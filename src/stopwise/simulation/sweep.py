@@ -24,6 +24,7 @@ from stopwise.policies.registry import make_policy
 from stopwise.problem import Problem
 from stopwise.simulation.run import simulate
 from stopwise.simulation.streams import check_stream
+from stopwise.version import __version__
 
 T = TypeVar("T")
 
@@ -302,7 +303,7 @@ def _run_cell(
         "optimal_stage": result.optimal_stage,
         "weak_dominance": result.weak_dominance,
         "seconds": time.perf_counter() - start,
-        "stopwise_version": importlib.import_module("stopwise").__version__,
+        "stopwise_version": __version__,
     }
 
 

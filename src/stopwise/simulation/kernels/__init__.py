@@ -5,8 +5,6 @@ Each rule that stands here a second time is tied to its policy by tests over ran
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from stopwise.simulation.kernels.cache import forget_stale_code
 
-forget_stale_code(Path(__file__).parent)
+forget_stale_code()

@@ -1,0 +1,132 @@
+"""From evidence to a depth: the policy's distribution, full runs, budgets, one random number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stopwise.costs import Costs
+from stopwise.decisions import first_passing_stage
+from stopwise.evidence import Evidence
+from stopwise.live.choosing.draws import Draws
+from stopwise.live.counters.segments import SegmentCounters
+from stopwise.live.counters.tally import Tally
+from stopwise.live.settings import LearnerSettings
+from stopwise.policies.base import Policy
+
+
+class Chooser:
+    """Draws depths. Everything it adds to the policy keeps the probabilities exact."""
+
+    __slots__ = ("_own_draw", "_rate", "draws", "policy")
+
+    def __init__(self, policy: Policy, settings: LearnerSettings, seed: int) -> None:
+        self.policy = policy
+        self._rate = settings.full_run_rate
+        self._own_draw = type(policy).draw is not Policy.draw
+        self.reseed(seed)
+
+    def reseed(self, seed: int, writer: int = 0) -> None:
+        """Belong to this seed and writer from now on."""
+        self.draws = Draws(seed, writer)
+
+    def distribution(
+        self, counters: SegmentCounters, tally: Tally, number: int, costs: Costs, deepest: int
+    ) -> list[float]:
+        """The distribution of the depth, after full runs and budgets."""
+        if tally.fast is not None and not counters.borrows(tally):
+            p = tally.fast.distribution()
+        else:
+            evidence = counters.evidence_for(tally)
+            p = self.policy.probabilities(evidence, number, costs).tolist()
+        return with_limits(p, self._rate, deepest)
+
+    def draw(
+        self,
+        counters: SegmentCounters,
+        tally: Tally,
+        number: int,
+        sequence: int,
+        costs: Costs,
+        deepest: int,
+    ) -> tuple[int, float]:
+        """A depth and its exact probability."""
+        p = self.distribution(counters, tally, number, costs, deepest)
+        u = self.draws.uniform(sequence)
+        if not self._own_draw:
+            depth = pick(p, u)
+        elif u < self._rate:
+            depth = min(len(p) - 1, deepest)
+        else:
+            rng = self.draws.generator(sequence)
+            evidence = counters.evidence_for(tally)
+            depth = min(int(self.policy.draw(evidence, number, costs, rng)), deepest)
+        return depth, p[depth]
+
+    def draw_many(
+        self,
+        counters: SegmentCounters,
+        tally: Tally,
+        number: int,
+        sequence: int,
+        costs: Costs,
+        deepest: int,
+        size: int,
+    ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], list[float]]:
+        """The depths of many rounds begun together, and the distribution they share.
+
+        A policy with a clock is asked once, for the first of them; one that draws in its own
+        way is not asked for a draw but for its probabilities.
+        """
+        p = self.distribution(counters, tally, number, costs, deepest)
+        sums = np.cumsum(p)
+        u = self.draws.uniforms(sequence, size) * sums[-1]
+        depths = np.searchsorted(sums, u, side="right")
+        return np.minimum(depths, len(p) - 1).astype(np.int64), p
+
+
+def pick(p: Sequence[float], u: float) -> int:
+    """The depth that a uniform number picks, as `Policy.draw` does.
+
+    >>> pick([0.25, 0.75], 0.3)
+    1
+    """
+    left = u * sum(p)
+    for depth, share in enumerate(p):
+        left -= share
+        if left < 0:
+            return depth
+    return max(depth for depth, share in enumerate(p) if share > 0)
+
+
+def with_limits(p: list[float], rate: float, deepest: int) -> list[float]:
+    """Send a share of rounds all the way, and what is beyond the budget no further than it.
+
+    >>> with_limits([0.5, 0.5, 0.0], 0.1, 2)
+    [0.45, 0.45, 0.1]
+    >>> with_limits([0.5, 0.25, 0.25], 0.0, 1)
+    [0.5, 0.5, 0.0]
+    """
+    if rate:
+        p = [(1 - rate) * share for share in p]
+        p[-1] += rate
+    if deepest < len(p) - 1:
+        p = [*p[:deepest], sum(p[deepest:]), *[0.0] * (len(p) - 1 - deepest)]
+    return p
+
+
+def deterministic_stage(evidence: Evidence, costs: Costs) -> int:
+    """The first stage whose observed disagreements are all below their thresholds.
+
+    A tie goes deeper, as everywhere (`stopwise.decisions`).
+
+    >>> seen, disagreed = [[0, 9], [0, 0]], [[0, 1], [0, 0]]
+    >>> costs = Costs.from_cumulative((0.0, 0.25))
+    >>> deterministic_stage(Evidence.from_counts(seen, disagreed), costs)
+    0
+    """
+    seen, x = evidence.seen, costs.thresholds
+    # A pair that was never seen rules nothing out, but for a threshold above any disagreement.
+    rates = np.divide(evidence.disagreed, seen, out=np.full(seen.shape, np.inf), where=seen > 0)
+    return first_passing_stage(np.where(x >= 1, np.inf, x), np.where(x >= 1, 0.0, rates))

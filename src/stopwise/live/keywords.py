@@ -1,0 +1,33 @@
+"""The settings of a learner by keyword, for what passes them on: an editor completes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypedDict
+
+from stopwise.live.comparing.comparator import Agree, Comparator
+from stopwise.live.comparing.reader import Combine
+from stopwise.live.settings import Mode
+from stopwise.live.stores.base import Store
+from stopwise.live.watching.drift import Drift, DriftAlarm
+
+
+class LearnerKeywords(TypedDict, total=False):
+    """What `Learner` takes besides stages, policy, mistake cost and seed; see there.
+
+    >>> "half_life" in LearnerKeywords.__optional_keys__
+    True
+    """
+
+    comparator: Comparator | Agree | str
+    combine: Combine | None
+    half_life: float | None
+    full_run_rate: float
+    drift: Drift | None
+    on_drift: Callable[[DriftAlarm], None] | None
+    mode: Mode
+    run_to: int | str
+    item_budget: float | None
+    run_budget: float | None
+    segment_strength: float
+    store: Store | None

@@ -1,0 +1,65 @@
+"""An audit in one call: labels that there are go in, the items to label next come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.logs.auditing.audit import Audit, assess, label_order, plan_audit
+from stopwise.logs.reading.labels import plain_label
+from stopwise.logs.settings import LogOptions
+
+
+def audit(
+    log: object,
+    labels: Mapping[Any, object] | None = None,
+    *,
+    batch: int = 20,
+    seed: int = 0,
+    tolerance: float = 0.0,
+    **given: Unpack[LogOptions],
+) -> Audit:
+    """Which stage is best, with as few labels as possible.
+
+    Call it without labels, label the items in `to_label`, and call it again with all labels so
+    far, until it is `settled`. The seed must stay the same: it is the order in which items are
+    drawn. The command `stopwise audit` does the same with a file to fill in.
+
+    Args:
+        log: a file or a data frame, as for `analyze`.
+        labels: the right answer by item; items are named by the column `item`, or are numbered
+            from 0. An answer that no stage gave is right too: all stages are wrong there.
+        batch: how many items to label at a time.
+        seed: of the order in which items are drawn.
+        tolerance: a difference in cost per item that does not matter.
+        given: stages, costs, mistake_cost and whatever else `analyze` takes.
+
+    >>> import polars
+    >>> from stopwise.logs import example_log, example_settings
+    >>> truth = polars.read_csv(example_log())["truth"].to_list()
+    >>> labels = {}
+    >>> found = audit(example_log(), labels, **example_settings())
+    >>> while not found.settled:
+    ...     labels.update({item: truth[int(item)] for item in found.to_label})
+    ...     found = audit(example_log(), labels, **example_settings())
+    >>> found.stages[found.best], found.labels
+    ('linear', 40)
+    """
+    plan = plan_audit(log, tolerance=tolerance, **given)
+    if len(set(plan.rows.items)) != len(plan.rows.items):
+        raise StopwiseError("item: names are not unique, so labels could not be told apart")
+    codes = {label: code for code, label in enumerate(plan.rows.labels)}
+    rows = {item: row for row, item in enumerate(plan.rows.items)}
+    truth = {}
+    for item, value in (labels or {}).items():
+        label = plain_label(value)
+        if label is None:
+            continue
+        if str(item) not in rows:
+            raise fail("labels: item", item, "an item of the log that all stages answered")
+        # A label that no stage ever gives is none of their codes: all of them are wrong there.
+        truth[rows[str(item)]] = codes.get(label, len(codes))
+    batch = whole_number("batch", batch, least=1)
+    order = label_order(plan, whole_number("seed", seed, least=0))
+    return assess(plan, order, truth, batch)

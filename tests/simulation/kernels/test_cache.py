@@ -1,0 +1,72 @@
+"""Compiled code must not outlive any source that it was compiled from."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stopwise
+from stopwise.simulation.kernels.cache import COMPILED_FOLDERS, fingerprint, forget_stale_code
+
+
+def test_a_change_in_any_folder_or_subfolder_forgets_all(tmp_path):
+    sources = ["kernels/a.py", "kernels/deep/b.py", "policies/c.py", "policies/deep/d.py"]
+    compiled = ["kernels/x.nbi", "kernels/deep/y.nbc", "policies/z.nbi", "policies/deep/w.nbc"]
+    folders = [tmp_path / "kernels", tmp_path / "policies"]
+    for name in sources:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1")
+    kept = [(tmp_path / name).parent / "__pycache__" / Path(name).name for name in compiled]
+
+    def compile_all():
+        for path in kept:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("compiled")
+
+    forget_stale_code(folders)
+    compile_all()
+    forget_stale_code(folders)
+    assert all(path.exists() for path in kept)
+    for name in sources:
+        (tmp_path / name).write_text("x = 2")
+        forget_stale_code(folders)
+        assert not any(path.exists() for path in kept), name
+        compile_all()
+    (tmp_path / "policies/c.py").rename(tmp_path / "policies/e.py")
+    forget_stale_code(folders)
+    assert not any(path.exists() for path in kept)
+
+
+def test_the_folders_hold_every_compiled_source():
+    names = {source.name for folder in COMPILED_FOLDERS for source in folder.rglob("*.py")}
+    assert {"voi.py", "imed.py", "uss_ucb.py", "worth.py", "looks.py", "bounds.py"} <= names
+    assert len(fingerprint(COMPILED_FOLDERS)) == 64
+
+
+def test_a_constant_of_a_policy_is_compiled_again(tmp_path):
+    pytest.importorskip("numba")
+    package = tmp_path / "stopwise"
+    shutil.copytree(
+        Path(stopwise.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    program = (
+        "import stopwise.simulation.kernels.value.worth as w;"
+        "print(w.rounds_that_count(100.0, 100.0))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+
+    def answer():
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment, cwd=tmp_path, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return float(done.stdout)
+
+    assert answer() == 800.0
+    voi = package / "policies" / "voi.py"
+    voi.write_text(voi.read_text().replace("LATE_CAUTION = 8.0", "LATE_CAUTION = 9.0"))
+    assert answer() == 900.0
