@@ -46,7 +46,9 @@ class LogSettings:
         truth: a column with the right answers, for scoring only.
         item: the column that names items; needed in a long log.
         layout: "wide" (one column per stage), "long" (one row per stage and item), or "auto".
-        stage_column, output_column, cost_column: names of these columns in a long log.
+        stage_column: in a long log, the column that names the stage.
+        output_column: in a long log, the column of outputs.
+        cost_column: in a long log, the column of costs.
         level: probability with which all statements called certain are true together.
         max_labels: more distinct outputs than this are refused as free text.
         trailing_blanks: what blanks at the end of a row are, where no cost tells:
