@@ -63,7 +63,7 @@ class _Relayed(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             # A client that left before the first chunk was sent never started the generator.
-            await self.body_iterator.aclose()  # type: ignore[union-attr]
+            await self.body_iterator.aclose()  # type: ignore[attr-defined]
             self.exchange.finish(None, abandoned=True)
 
 
