@@ -129,6 +129,7 @@ def documented(folder: Path = DOCS / "reference") -> dict[str, str]:
 
 
 def pages_by_name() -> dict[object, str]:
+    """Every documented object, by its identity, and the page."""
     pages: dict[object, str] = {}
     for name, page in documented().items():
         package, _, last = name.rpartition(".")

@@ -82,7 +82,7 @@ def main() -> None:
     write_whole(PICTURES / "verdict.svg", alone(plots.strip(analysis)))
     write_whole(PICTURES / "ladder.svg", alone(plots.ladder(analysis.verdict, 1)))
     save(analysis.plot(), "stages")
-    if 0: save(tutorial_cascade().learner.report().plot(), "live")
+    save(tutorial_cascade().learner.report().plot(), "live")
     save(regret_curves(), "regret")
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import tomllib
+import types
 from pathlib import Path
 
 import pytest
@@ -51,9 +52,10 @@ def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {})
     if page.stem == "sweep":
         prepare_sweep(page)
-    names: dict[str, object] = {"__name__": "page"}
+    module = types.ModuleType("page")  # a module that can be found, since policies are pickled
+    monkeypatch.setitem(sys.modules, "page", module)
     for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), names)
+        exec(compile(block, page.name, "exec", dont_inherit=True), vars(module))
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
 
@@ -87,7 +89,10 @@ def test_every_public_name_has_its_place_in_the_reference():
     pages = site_pages()
     shown = pages.pages_by_name()
     missing = []
-    for package in ("stopwise", *(f"stopwise.{name}" for name in ("policies", "logs", "live", "paper"))):
+    for package in (
+        "stopwise",
+        *(f"stopwise.{name}" for name in ("policies", "logs", "live", "paper")),
+    ):
         module = importlib.import_module(package)
         for name in pages.public_names(package):
             value = getattr(module, name)
