@@ -51,7 +51,7 @@ def work(folder: Path, kind: str, seed: int, acknowledgements: Path) -> None:
         for _ in range(round.depth + 1):
             round.observe(rng.choice("xxxy"))
         round.end()
-        os.write(file, f"{learner._writer} {round.sequence}\n".encode())
+        os.write(file, f"{learner._books.writer} {round.sequence}\n".encode())
 
 
 def kill_often(folder: Path, kind: str, *, kills: int, seed: int) -> int:

@@ -26,11 +26,11 @@ from stopwise.version import __version__
 
 if TYPE_CHECKING:
     from stopwise import bench, live, logs, paper, policies, simulation, sklearn, theory
+    from stopwise.live import Report
     from stopwise.live.calling.answer import Answer
     from stopwise.live.calling.stage import Reported, Stage, stage
     from stopwise.live.cascade import Cascade
     from stopwise.live.learner import Learner
-    from stopwise.live.report import Report
     from stopwise.live.stores.round_log import RoundLog
     from stopwise.live.stores.sqlite import SqliteStore
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
@@ -62,7 +62,7 @@ _WHERE = {
     "Cascade": "stopwise.live.cascade",
     "CascadeClassifier": "stopwise.sklearn",
     "Learner": "stopwise.live.learner",
-    "Report": "stopwise.live.report",
+    "Report": "stopwise.live",
     "Reported": "stopwise.live.calling.stage",
     "RoundLog": "stopwise.live.stores.round_log",
     "SqliteStore": "stopwise.live.stores.sqlite",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -95,13 +96,15 @@ def known_keys(field: str, given: Iterable[str], known: Iterable[str]) -> None:
     >>> known_keys("problem", ["cost"], ["costs"])
     Traceback (most recent call last):
     ...
-    stopwise.checks.StopwiseError: problem: unknown field 'cost'; known are 'costs'
+    stopwise.checks.StopwiseError: problem: unknown field 'cost'; known are 'costs'; did ...
     """
     known = list(known)
     for key in given:
         if key not in known:
             names = ", ".join(repr(name) for name in known)
-            raise StopwiseError(f"{field}: unknown field {key!r}; known are {names}")
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise StopwiseError(f"{field}: unknown field {key!r}; known are {names}{hint}")
 
 
 def known_settings(what: str, given: Iterable[str], known: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from stopwise.checks import (
 )
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import TIE, optimal_stage, stopping_stages
+from stopwise.display import frame, html_table
 from stopwise.patterns import (
     SUM_TOLERANCE,
     code_patterns,
@@ -30,6 +31,9 @@ from stopwise.patterns import (
     stage_names,
 )
 from stopwise.patterns import IntArray as IntArray
+
+if TYPE_CHECKING:
+    import polars
 
 _VERSION = 1
 _FIELDS = ("version", "costs", "cumulative", "mistake_cost", "stages", "patterns", "rows")
@@ -361,6 +365,37 @@ class Problem:
     def stopping_stage(self) -> int:
         """`min B`: where a learner who knew every disagreement would stop."""
         return self.stopping_set[0]
+
+    def to_frame(self) -> polars.DataFrame:
+        """A polars frame with one row for each stage.
+
+        >>> costs = Costs.from_stages((0.0, 0.1))
+        >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
+        >>> problem.to_frame()["expected_total_cost"].round(3).to_list()
+        [0.3, 0.2]
+        """
+        return frame(self._stage_records())
+
+    def _stage_records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "stage": name,
+                "cumulative_cost": self.costs.cumulative[at],
+                "error_rate": float(self.error_rates[at]),
+                "expected_total_cost": float(self.expected_total_costs[at]),
+                "gap": float(self.gaps[at]),
+            }
+            for at, name in enumerate(self.stages)
+        ]
+
+    def _repr_html_(self) -> str:
+        records = self._stage_records()
+        holds = "holds" if self.weak_dominance else "does not hold"
+        return html_table(
+            [column.replace("_", " ") for column in records[0]],
+            [list(record.values()) for record in records],
+            title=f"The best stage is {self.stages[self.optimal_stage]}; weak dominance {holds}",
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Problem):

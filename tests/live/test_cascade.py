@@ -22,7 +22,6 @@ from stopwise.live import (
     read_rounds,
     stage,
 )
-from stopwise.live.keywords import LearnerKeywords
 
 
 class Spy:
@@ -281,7 +280,7 @@ def test_run_budget_is_never_passed():
 
 def test_a_store_that_fails_costs_no_answer(tmp_path):
     cascade = three(str, str, str, store=RoundLog(tmp_path / "r"))
-    cascade.learner._store.close()
+    cascade.learner._books.store.close()
     with pytest.warns(RuntimeWarning, match="could not be counted"):
         answer = cascade.answer(4)
     assert (answer.answer, answer.recorded) == ("4", False)
@@ -468,7 +467,11 @@ def test_an_unknown_setting_names_the_nearest_known_one(given, message):
         Cascade([Stage("a", str), Stage("b", str, 1)], **{given: 1})
 
 
-def test_a_cascade_takes_every_setting_of_a_learner():
-    taken = {*inspect.signature(Learner).parameters}
-    own = {"stages", "policy", "mistake_cost", "seed", "measured"}
-    assert taken - own == LearnerKeywords.__optional_keys__
+def test_a_cascade_and_a_learner_take_the_same_keywords():
+    for made in (Learner, Cascade):
+        keywords = [
+            parameter.annotation
+            for parameter in inspect.signature(made).parameters.values()
+            if parameter.kind is parameter.VAR_KEYWORD
+        ]
+        assert keywords == ["Unpack[LearnerKeywords]"]

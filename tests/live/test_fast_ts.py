@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
 from stopwise.live.counters.carried import FastTs
-from stopwise.live.counters.pairs import compare_answers, moves_of, pair_list, tokens
+from stopwise.live.counters.pairs import added_by, compare_answers, pair_list, tokens
 from stopwise.policies.uss_ts import UssTs
 
 OUTPUTS = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=5)
@@ -94,14 +94,14 @@ def test_form_that_does_not_belong_is_not_used():
 def test_three_stages_written_out_are_the_walk():
     fast = FastTs(UssTs(), Costs.from_cumulative((0.0, 0.2, 0.3)).thresholds.tolist())
     fast.anchor([30, 20, 10], [5, 4, 1])
-    assert fast.distribution() == pytest.approx(fast._walk(), rel=1e-14)
+    assert fast.distribution() == pytest.approx(fast._step_walk(), rel=1e-14)
 
 
 @given(OUTPUTS)
 def test_moves_count_as_evidence_does(outputs):
     evidence = Evidence(5)
     evidence.add(outputs)
-    moves = moves_of(*compare_answers(outputs, None))
+    moves = added_by(*compare_answers(outputs, None))
     again = Evidence(5)
     for number, differs in moves.pairs:
         i, j = pair_list(5)[number]
@@ -125,7 +125,7 @@ def test_the_short_way_counts_as_the_long_way(seed):
     rng = np.random.default_rng(seed)
     short = Learner([0, 0.1, 0.2], seed=seed)
     long = Learner([0, 0.1, 0.2], seed=seed)
-    long._short = False
+    long._books._short = False
     for _ in range(200):
         outputs = rng.integers(0, 2, 3).tolist()
         for learner in (short, long):

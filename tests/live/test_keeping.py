@@ -270,10 +270,10 @@ def test_sqlite_learners_see_each_other(tmp_path):
     one.refresh()
     assert one.evidence() == two.evidence()
     assert one.begin().number == 21
-    records = list(one._store.read_rounds())
+    records = list(one._books.store.read_rounds())
     assert len({(record.writer, record.sequence) for record in records}) == 20
     # two writers, one seed: other random numbers
-    assert one._writer != two._writer
+    assert one._books.writer != two._books.writer
     one.close()
     two.close()
 

@@ -247,7 +247,7 @@ def test_half_life_forgets():
     assert learner.best_stage() == 0  # 50 of 90 disagreed, but hardly any of the recent ones
     assert learner.evidence().disagreed[0, 1] == 50  # the exact counts are kept beside
     weights = [0.5 ** (age / 10) for age in range(90)]
-    recent = learner._state.peek("").recent_evidence()
+    recent = learner._books.counters.peek("").recent_evidence()
     assert recent.seen[0, 1] == pytest.approx(sum(weights))
     assert recent.disagreed[0, 1] == pytest.approx(sum(weights[40:]))
 
@@ -259,7 +259,7 @@ def test_segments_are_apart_but_lend():
     assert learner.evidence("new").seen.sum() == 0
     lent = learner.probabilities("new")
     # as if it had seen 20 rounds with the others' rate of 1 in 100
-    as_if = Learner([0, 0.3])._chooser.policy
+    as_if = Learner([0, 0.3])._books.chooser.policy
     from stopwise.live.counters.tally import real_evidence
 
     want = as_if.probabilities(real_evidence(2, [20.0], [0.2], 0, 0), 1, learner.costs)
@@ -297,16 +297,6 @@ def test_a_listener_that_raises_costs_no_answer():
     with pytest.warns(RuntimeWarning, match="on_drift raised"):
         answers = [play(learner, [0, 1])[1].answer for _ in range(40)]
     assert answers == [1] * 40
-
-
-def test_fisher_exact_is_scipys():
-    from scipy.stats import fisher_exact as reference
-
-    from stopwise.live.drift import fisher_exact
-
-    for n1, k1, n2, k2 in [(10, 1, 10, 8), (200, 20, 50, 10), (1000, 3, 200, 0), (40, 40, 20, 19)]:
-        want = reference([[k1, n1 - k1], [k2, n2 - k2]]).pvalue
-        assert fisher_exact(n1, k1, n2, k2) == pytest.approx(want, rel=1e-6)
 
 
 def test_many_threads():

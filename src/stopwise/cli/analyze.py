@@ -93,26 +93,17 @@ def command(
         with progress_bar("counting", quiet=as_json):
             analysis = analyze(source, chosen)
     if report is not None:
-        write_page(analysis, report)
+        analysis.write_report(report)
     if as_json:
         print_json(analysis.to_dict())
     else:
         _print(analysis, report)
 
 
-def write_page(analysis: Analysis, path: Path) -> None:
-    """Write the report, or say why not."""
-    from stopwise.checks import StopwiseError
-
-    try:
-        analysis.write_report(path)
-    except OSError as error:
-        raise StopwiseError(f"report {path}: cannot be written ({error.strerror})") from None
-
-
 def _print(analysis: Analysis, report: Path | None) -> None:
     from rich.console import Console
 
+    from stopwise.logs.formatting import amount, round_share
     from stopwise.logs.reporting import words
 
     verdict = analysis.verdict
@@ -132,8 +123,8 @@ def _print(analysis: Analysis, report: Path | None) -> None:
     measured = ", costs measured in the log" if verdict.cost_bounds.measured else ""
     say(
         f"\n{analysis.name}: {analysis.rows:,} items, a mistake costs"
-        f" {words.amount(verdict.costs.mistake_cost)}{measured}; everything called certain holds"
-        f" with {words.round_share(verdict.level)}, together.\n",
+        f" {amount(verdict.costs.mistake_cost)}{measured}; everything called certain holds"
+        f" with {round_share(verdict.level)}, together.\n",
         "dim",
     )
     console.print(_stage_table(analysis))
@@ -141,7 +132,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         for name, low, high in zip(
             verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True
         ):
-            say(f"cost of {name}: between {words.amount(low)} and {words.amount(high)}", "dim")
+            say(f"cost of {name}: between {amount(low)} and {amount(high)}", "dim")
     say("\nWhat is certain, and what is not knowable without labels", "bold")
     console.print(
         _listed(
@@ -156,7 +147,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
     if hidden := len(verdict.pairs) - len(words.key_pairs(verdict)):
         say(f"({hidden} more pairs, among other stages, in --json and --report)", "dim")
     say("\nMistake cost: which stage, and how sure", "bold")
-    console.print(_sweep_table(analysis))
+    console.print(_mistake_cost_table(analysis))
     if changes := words.key_changes(analysis):
         say("\nIf the cascade were another", "bold")
         for change in changes:
@@ -187,7 +178,7 @@ def _listed(entries: Iterable[tuple[str, str, str]]) -> Any:
 def _stage_table(analysis: Analysis) -> Any:
     from rich.table import Table
 
-    from stopwise.logs.reporting.words import amount, share
+    from stopwise.logs.formatting import amount, share
 
     verdict, truth = analysis.verdict, analysis.truth
     mistake_cost = verdict.costs.mistake_cost
@@ -215,20 +206,20 @@ def _stage_table(analysis: Analysis) -> Any:
     return table
 
 
-def _sweep_table(analysis: Analysis) -> Any:
+def _mistake_cost_table(analysis: Analysis) -> Any:
     from rich.table import Table
 
     from stopwise.logs.reporting import words
 
     table = Table("mistake cost", "stage", "", box=None, pad_edge=False, header_style="dim")
     last = len(analysis.verdict.stages) - 1
-    for window in analysis.sweep:
-        here = window.start <= analysis.verdict.costs.mistake_cost < window.end
+    for here in analysis.mistake_cost_ranges:
+        now = here.start <= analysis.verdict.costs.mistake_cost < here.end
         table.add_row(
-            ("> " if here else "  ") + words.window_range(window),
-            analysis.verdict.stages[window.stage],
-            words.window_kind(window, last),
-            style="bold" if here else None,
+            ("> " if now else "  ") + words.range_text(here),
+            analysis.verdict.stages[here.stage],
+            words.range_kind(here, last),
+            style="bold" if now else None,
         )
     return table
 
@@ -236,7 +227,7 @@ def _sweep_table(analysis: Analysis) -> Any:
 def _segment_table(analysis: Analysis) -> Any:
     from rich.table import Table
 
-    from stopwise.logs.reporting import words
+    from stopwise.logs.formatting import amount, share
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in (
@@ -244,10 +235,10 @@ def _segment_table(analysis: Analysis) -> Any:
         "items",
         "stop at",
         "nothing deeper pays",
-        "saves an item",
+        "saves per item",
         "changes at most",
     ):
-        table.add_column(title, justify="right" if title in ("items", "saves an item") else "left")
+        table.add_column(title, justify="right" if title in ("items", "saves per item") else "left")
     for segment in analysis.segments:
         verdict = segment.verdict
         if verdict is None:
@@ -258,7 +249,7 @@ def _segment_table(analysis: Analysis) -> Any:
             f"{segment.rows:,}",
             verdict.stages[verdict.recommended],
             "certain" if verdict.nothing_deeper_pays else "not certain",
-            words.amount(verdict.savings),
-            words.share(verdict.answers_changed_at_most),
+            amount(verdict.savings),
+            share(verdict.answers_changed_at_most),
         )
     return table

@@ -25,7 +25,7 @@ from stopwise.cli.log_options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from stopwise.logs.auditing.audit import Audit, Plan
+    from stopwise.logs.auditing.audit import Audit, AuditPlan
     from stopwise.logs.auditing.simulation import AuditSimulation
 
 
@@ -43,7 +43,7 @@ def command(
     ] = None,
     batch: Annotated[int, typer.Option(help="Items to label at a time.")] = 20,
     tolerance: Annotated[
-        float, typer.Option(help="A difference in cost, an item, that you do not mind.")
+        float, typer.Option(help="A difference in cost per item that does not matter to you.")
     ] = 0.0,
     blind: Annotated[
         bool, typer.Option("--blind", help="Do not show the outputs to whoever labels.")
@@ -111,7 +111,7 @@ def command(
         _print(plan, audit, labels)
 
 
-def _print(plan: Plan, audit: Audit, labels: Path) -> None:
+def _print(plan: AuditPlan, audit: Audit, labels: Path) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -144,8 +144,8 @@ def _print(plan: Plan, audit: Audit, labels: Path) -> None:
         )
 
 
-def _print_pairs(console: Console, plan: Plan, audit: Audit) -> None:
-    from stopwise.logs.reporting.words import round_share, share
+def _print_pairs(console: Console, plan: AuditPlan, audit: Audit) -> None:
+    from stopwise.logs.formatting import round_share, share
 
     if not audit.pairs:
         return

@@ -10,7 +10,7 @@ import typer
 from stopwise.checks import StopwiseError
 
 if TYPE_CHECKING:
-    from stopwise.logs.settings import Settings
+    from stopwise.logs.settings import LogSettings
 
 LogFile = Annotated[
     str | None,
@@ -32,10 +32,10 @@ SettingsFile = Annotated[
 ]
 Item = Annotated[str | None, typer.Option(help="The column that names items.")]
 Layout = Annotated[
-    str | None, typer.Option(help="auto, wide (a column a stage) or long (a row a stage).")
+    str | None, typer.Option(help="auto, wide (one column per stage) or long (one row per stage).")
 ]
 Level = Annotated[
-    float | None, typer.Option(help="Chance that all that is called certain is so. [0.99]")
+    float | None, typer.Option(help="Probability that everything called certain is true. [0.99]")
 ]
 MaxLabels = Annotated[
     int | None, typer.Option(help="Refuse more different outputs than this. [2000]")
@@ -51,9 +51,9 @@ Example = Annotated[
 
 def log_and_settings(
     log: str | None, example: bool, file: Path | None, **given: Any
-) -> tuple[str, Settings]:
+) -> tuple[str, LogSettings]:
     """The log to read and the settings for it; the example brings its own."""
-    from stopwise.logs.settings import Settings
+    from stopwise.logs.settings import LogSettings
 
     if example:
         if log is not None:
@@ -62,7 +62,7 @@ def log_and_settings(
 
         usual = example_settings()
         given = usual | {name: value for name, value in given.items() if value is not None}
-        return str(example_log()), Settings.of(file, **given)
+        return str(example_log()), LogSettings.of(file, **given)
     if log is None:
         raise StopwiseError("no log given; name a file, or try --example")
-    return log, Settings.of(file, **given)
+    return log, LogSettings.of(file, **given)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from stopwise.checks import fail
 from stopwise.cli.log_options import (
     Costs_,
     Example,
@@ -35,7 +36,8 @@ def command(
     mistake_cost: MistakeCost = None,
     truth: Truth = None,
     order: Annotated[
-        str, typer.Option(help="Rows as in the 'log', or 'shuffled' anew in every replication.")
+        str,
+        typer.Option(help="Rows as in the 'log', or 'shuffled' for every replication."),
     ] = "log",
     replications: Annotated[int, typer.Option(help="Independent runs.")] = 20,
     rounds: Annotated[int | None, typer.Option(help="Rows in a run. [all]")] = None,
@@ -73,7 +75,7 @@ def command(
             source,
             policy,
             chosen,
-            order=order,
+            order=_order(order),
             replications=replications,
             rounds=rounds,
             seed=seed,
@@ -86,10 +88,18 @@ def command(
         _print(result, 1.0 if chosen.mistake_cost is None else chosen.mistake_cost)
 
 
+def _order(order: str) -> Literal["log", "shuffled"]:
+    if order == "log":
+        return "log"
+    if order == "shuffled":
+        return "shuffled"
+    raise fail("order", order, "log or shuffled")
+
+
 def _print(result: Replay, mistake_cost: float) -> None:
     from rich.console import Console
 
-    from stopwise.logs.reporting.words import amount
+    from stopwise.logs.formatting import amount
 
     console = Console(highlight=False)
     order = "in the order of the log" if result.order == "log" else "shuffled"
@@ -100,13 +110,17 @@ def _print(result: Replay, mistake_cost: float) -> None:
     )
     if result.left_out:
         console.print(f"left out: {result.left_out:,} rows on which some stage was not called")
-    console.print("an item costs so much; so many answers differ from always-last\n", style="dim")
+    console.print(
+        "cost: what one item costs on average; differs: share of answers that are not those of the"
+        " last stage\n",
+        style="dim",
+    )
     console.print(_table(result, mistake_cost))
     if result.optimal_stage is not None:
         best = result.stages[result.optimal_stage]
         console.print(
-            f"regret: what an item costs more than at {best}, the best fixed stage in hindsight,"
-            f" with {amount(mistake_cost)} for a mistake; no answer counts as a mistake",
+            f"regret: how much more one item costs than at {best}, the best fixed stage in"
+            f" hindsight, with {amount(mistake_cost)} for a mistake; no answer counts as a mistake",
             style="dim",
             markup=False,
         )
@@ -118,7 +132,7 @@ def _print(result: Replay, mistake_cost: float) -> None:
 def _table(result: Replay, mistake_cost: float) -> Any:
     from rich.table import Table
 
-    from stopwise.logs.reporting.words import amount, share
+    from stopwise.logs.formatting import amount, share
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     with_truth = result.optimal_stage is not None

@@ -1,10 +1,10 @@
 """Live cascades: real stages, called only when needed, learning as they run."""
 
 from stopwise.live.batching.answers import Answers, Batch
-from stopwise.live.budgets import BudgetError
 from stopwise.live.calling.answer import Answer, NoAnswerError
 from stopwise.live.calling.stage import Reported, Stage, stage
 from stopwise.live.cascade import Cascade
+from stopwise.live.choosing.budgets import BudgetError
 from stopwise.live.comparing import (
     Comparator,
     by,
@@ -16,14 +16,18 @@ from stopwise.live.comparing import (
     majority_vote,
     number,
 )
-from stopwise.live.drift import Drift, DriftAlarm
 from stopwise.live.learner import Learner
-from stopwise.live.report import Report
-from stopwise.live.round import Advice, Outcome, Round
-from stopwise.live.stores.records import RoundRecord
+from stopwise.live.record import RoundRecord
+from stopwise.live.round import Advice, Round, RoundOutcome
 from stopwise.live.stores.round_log import RoundLog, read_rounds
 from stopwise.live.stores.snapshot import read_evidence
 from stopwise.live.stores.sqlite import SqliteStore
+from stopwise.live.watching.drift import Drift, DriftAlarm
+from stopwise.live.watching.report import LiveReport
+
+# The names of earlier releases.
+Outcome = RoundOutcome
+Report = LiveReport
 
 __all__ = [
     "Advice",
@@ -36,12 +40,14 @@ __all__ = [
     "Drift",
     "DriftAlarm",
     "Learner",
+    "LiveReport",
     "NoAnswerError",
     "Outcome",
     "Report",
     "Reported",
     "Round",
     "RoundLog",
+    "RoundOutcome",
     "RoundRecord",
     "SqliteStore",
     "Stage",

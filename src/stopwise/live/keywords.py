@@ -7,9 +7,9 @@ from typing import TypedDict
 
 from stopwise.live.comparing.comparator import Agree, Comparator
 from stopwise.live.comparing.reader import Combine
-from stopwise.live.drift import Drift, DriftAlarm
 from stopwise.live.settings import Mode
 from stopwise.live.stores.base import Store
+from stopwise.live.watching.drift import Drift, DriftAlarm
 
 
 class LearnerKeywords(TypedDict, total=False):

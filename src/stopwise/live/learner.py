@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from stopwise.checks import StopwiseError, fail, finite_number, whole_number
-from stopwise.costs import Costs
+from stopwise.checks import StopwiseError, known_settings, whole_number
+from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
-from stopwise.live.bookkeeper import Desk
-from stopwise.live.budgets import Purse
-from stopwise.live.choosing import deterministic_stage
-from stopwise.live.comparing import Agree, Comparator, make_comparator
-from stopwise.live.comparing.reader import Combine, Reader
-from stopwise.live.drift import Drift, DriftAlarm
-from stopwise.live.report import Report, report_of
-from stopwise.live.settings import Mode, Settings, policy_text, stage_names_and_costs
-from stopwise.live.stores.base import Store
+from stopwise.live.bookkeeper import Bookkeeper
+from stopwise.live.choosing.budgets import Budgets
+from stopwise.live.choosing.chooser import deterministic_stage
+from stopwise.live.comparing import make_comparator
+from stopwise.live.comparing.reader import Reader
+from stopwise.live.keywords import LearnerKeywords
+from stopwise.live.round import Round
+from stopwise.live.settings import (
+    LearnerSettings,
+    policy_text,
+    stage_index,
+    stage_names_and_costs,
+)
 from stopwise.live.stores.snapshot import read_snapshot, write_snapshot
+from stopwise.live.watching.drift import DriftAlarm, DriftWatch
+from stopwise.live.watching.report import LiveReport, report_of
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import make_policy
+from stopwise.problem import IntArray
+
+DEFAULT_POLICY = "uss-ts"
 
 
-class Learner(Desk):
+class Learner:
     """Learns from disagreement alone how deep to go. Safe to use from many threads.
 
     Args:
@@ -61,28 +70,20 @@ class Learner(Desk):
     def __init__(
         self,
         stages: Mapping[str, float] | Sequence[float] | Costs,
-        policy: str | Policy = "uss-ts",
+        policy: str | Policy = DEFAULT_POLICY,
         *,
         mistake_cost: float = 1.0,
         seed: int = 0,
-        comparator: Comparator | Agree | str = "exact",
-        combine: Combine | None = None,
         measured: bool = False,
-        half_life: float | None = None,
-        full_run_rate: float = 0.0,
-        drift: Drift | None = None,
-        on_drift: Callable[[DriftAlarm], None] | None = None,
-        mode: Mode = "enforce",
-        run_to: int | str = -1,
-        item_budget: float | None = None,
-        run_budget: float | None = None,
-        segment_strength: float = 10.0,
-        store: Store | None = None,
+        **options: Unpack[LearnerKeywords],
     ) -> None:
+        own = ("mistake_cost", "seed", "measured")
+        known_settings("Learner", options, (*own, *LearnerKeywords.__optional_keys__))
+        combine = options.get("combine")
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
         made = make_policy(policy)
-        compare = make_comparator(comparator)
-        settings = Settings(
+        compare = make_comparator(options.get("comparator", "exact"))
+        settings = LearnerSettings(
             stages=names,
             costs=per_stage,
             mistake_cost=known.mistake_cost,
@@ -90,23 +91,90 @@ class Learner(Desk):
             measured=bool(measured),
             comparator=compare.label,
             combine=None if combine is None else getattr(combine, "__qualname__", repr(combine)),
-            half_life=half_life,
-            full_run_rate=full_run_rate,
-            mode=mode,
-            run_to=_stage_index("run_to", run_to, names),
-            segment_strength=segment_strength,
+            half_life=options.get("half_life"),
+            full_run_rate=options.get("full_run_rate", 0.0),
+            mode=options.get("mode", "enforce"),
+            run_to=stage_index("run_to", options.get("run_to", -1), names),
+            segment_strength=options.get("segment_strength", 10.0),
         )
-        super().__init__(
+        self.settings = settings
+        self.policy = made
+        self.reader = Reader(compare, combine)
+        self._books = Bookkeeper(
             settings,
             known,
             made,
-            Reader(compare, combine),
+            self.reader,
             seed=whole_number("seed", seed, least=0),
-            purse=Purse(item_budget, run_budget),
-            drift=drift,
-            on_drift=on_drift,
-            store=store,
+            budgets=Budgets(options.get("item_budget"), options.get("run_budget")),
+            drift=options.get("drift"),
+            on_drift=options.get("on_drift"),
+            store=options.get("store"),
         )
+
+    def __repr__(self) -> str:
+        costs = ", ".join(
+            f"{name}: {cost:g}" for name, cost in zip(self.stages, self.settings.costs, strict=True)
+        )
+        return f"Learner({{{costs}}}, {self.policy.label()!r}, {self.rounds} rounds)"
+
+    # ---- rounds ------------------------------------------------------------------------------
+
+    def begin(self, segment: str = "") -> Round:
+        """Open a round: its depth is drawn now, from all rounds that have ended so far."""
+        return self._books.begin(segment)
+
+    def go_deeper(self, round: Round) -> bool:
+        """Let a round call one stage more than was drawn, if there is one and it can be paid."""
+        return self._books.go_deeper(round)
+
+    def can_pay(self, round: Round) -> bool:
+        """Whether the budget of the item has room for the next stage, at what it cost so far."""
+        return self._books.can_pay(round)
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether many rounds can be counted at once: nothing about them but outputs and depth."""
+        return self._books.in_columns
+
+    def begin_many(self, size: int, segment: str) -> tuple[int, int, IntArray, list[float]]:
+        """Begin rounds together: first sequence and number, their depths, their distribution."""
+        return self._books.begin_many(size, segment)
+
+    def round_of(
+        self, sequence: int, number: int, segment: str, depth: int, p: Sequence[float]
+    ) -> Round:
+        """One of many rounds that were begun together, as an object."""
+        return Round(self._books, sequence, number, segment, depth, p[depth])
+
+    def end_many(
+        self, segment: str, depths: IntArray, where: Sequence[IntArray], columns: Sequence[Any]
+    ) -> FloatArray:
+        """Count rounds that all went to their depths; return what each cost.
+
+        Args:
+            depths: of every round.
+            where: for each stage, the rounds that called it.
+            columns: for each stage, its outputs in those rounds.
+        """
+        return self._books.end_many(segment, depths, where, columns)
+
+    # ---- what it knows -----------------------------------------------------------------------
+
+    @property
+    def stage_count(self) -> int:
+        """How many stages there are."""
+        return self._books.stage_count
+
+    @property
+    def seed(self) -> int:
+        """The seed of the depths that are drawn; after `load`, that of the snapshot."""
+        return self._books.seed
+
+    @property
+    def alarms(self) -> list[DriftAlarm]:
+        """All drift alarms so far."""
+        return self._books.alarms
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -116,9 +184,9 @@ class Learner(Desk):
     @property
     def rounds(self) -> int:
         """How many rounds have ended, in all segments and by all who share the store."""
-        with self._lock:
-            self._settle()
-            return self._state.pool.rounds
+        with self._books.lock:
+            self._books.settle()
+            return self._books.counters.pool.rounds
 
     def evidence(self, segment: str = "") -> Evidence:
         """The exact counts of a segment.
@@ -126,26 +194,28 @@ class Learner(Desk):
         >>> Learner([0, 1]).evidence().seen[0, 1]
         np.int64(0)
         """
-        with self._lock:
-            self._settle()
-            return self._state.peek(segment).evidence()
+        with self._books.lock:
+            self._books.settle()
+            return self._books.counters.peek(segment).evidence()
 
     @property
     def segments(self) -> list[str]:
         """The segments that have begun."""
-        return list(self._state.tallies)
+        return list(self._books.counters.tallies)
 
     @property
     def costs(self) -> Costs:
         """The costs that the rule uses now: those given, or running means."""
-        with self._lock:
-            return self._costs
+        with self._books.lock:
+            return self._books.costs
 
     def probabilities(self, segment: str = "") -> list[float]:
         """The distribution of the next depth, with all that `begin` takes into account."""
-        with self._lock:
-            self._settle()
-            deepest = self._purse.deepest(self._cumulative, self._state.pool.spent)
+        with self._books.lock:
+            self._books.settle()
+            deepest = self._books.budgets.deepest(
+                self._books.cumulative, self._books.counters.pool.spent
+            )
             if self.settings.mode != "enforce":
                 run_to = min(self.settings.run_to, deepest)
                 return [float(stage == run_to) for stage in range(self.stage_count)]
@@ -153,14 +223,17 @@ class Learner(Desk):
 
     def advice(self, segment: str = "") -> list[float]:
         """The distribution that enforcing would draw the next depth from, in any mode."""
-        with self._lock:
-            self._settle()
+        with self._books.lock:
+            self._books.settle()
             return self._advice(segment, self.stage_count - 1)
 
     def _advice(self, segment: str, deepest: int) -> list[float]:
-        number = self._state.others + self._state.begun + 1
-        tally = self._state.peek(segment)
-        return self._chooser.distribution(tally, number, self._costs, deepest)
+        books, counters = self._books, self._books.counters
+        tally = counters.peek(segment)
+        if tally.fast is not None and not tally.fast.sure:
+            tally.renew_fast()
+        number = counters.others + counters.begun + 1
+        return books.chooser.distribution(counters, tally, number, books.costs, deepest)
 
     def best_stage(self, segment: str = "") -> int:
         """The deterministic reading of the evidence: the first stage beyond which nothing pays.
@@ -172,25 +245,27 @@ class Learner(Desk):
         >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).best_stage()
         1
         """
-        with self._lock:
-            self._settle()
-            tally = self._state.peek(segment)
-            return deterministic_stage(self._state.evidence_for(tally), self._costs)
+        with self._books.lock:
+            self._books.settle()
+            tally = self._books.counters.peek(segment)
+            return deterministic_stage(self._books.counters.evidence_for(tally), self._books.costs)
 
-    def report(self, segment: str | None = None) -> Report:
+    def report(self, segment: str | None = None) -> LiveReport:
         """Counts of a segment, or of all together, and what advice would have saved."""
-        with self._lock:
-            self._settle()
-            tally = self._state.pool if segment is None else self._state.peek(segment)
+        with self._books.lock:
+            self._books.settle()
+            tally = (
+                self._books.counters.pool if segment is None else self._books.counters.peek(segment)
+            )
             return report_of(tally, self.stages)
 
     def add_evidence(self, evidence: Evidence, segment: str = "") -> None:
         """Start from evidence gathered elsewhere (a log, another learner, other prices)."""
-        with self._lock:
-            self._settle()
-            if self._store is not None:
-                self._store.add_evidence(segment, evidence)
-            self._state.add_evidence(segment, evidence)
+        with self._books.lock:
+            self._books.settle()
+            if self._books.store is not None:
+                self._books.store.add_evidence(segment, evidence)
+            self._books.counters.add_evidence(segment, evidence)
 
     # ---- keeping -----------------------------------------------------------------------------
 
@@ -203,13 +278,14 @@ class Learner(Desk):
 
     def to_form(self) -> dict[str, Any]:
         """What a snapshot holds, as JSON would."""
-        with self._lock:
-            self._settle()
-            return {
-                "settings": self.settings.to_form(),
-                "seed": self.seed,
-                "state": self._state.to_form(),
-            }
+        books = self._books
+        with books.lock:
+            books.settle()
+            state = books.counters.to_form()
+            if books.watch is not None:
+                for name, part in state["segments"].items():
+                    part["drift"] = books.watch.form_of(name)
+            return {"settings": self.settings.to_form(), "seed": books.seed, "state": state}
 
     def load(self, path: str | Path, *, fork: int | None = None) -> None:
         """Go on from a snapshot, in the place of all that this learner knew.
@@ -224,7 +300,7 @@ class Learner(Desk):
         self.restore(read_snapshot(path), str(path), fork=fork)
 
     def _refuse_store(self) -> None:
-        if self._store is not None:
+        if self._books.store is not None:
             raise StopwiseError("load: this learner has a store, which is its memory")
 
     def restore(
@@ -233,39 +309,29 @@ class Learner(Desk):
         """Go on from what `to_form` gave; see `load`."""
         self._refuse_store()
         self.settings.check_same(form["settings"], what, exactly=fork is None)
-        with self._lock:
-            self._settle()
-            if fork is None:
-                seed = whole_number("seed", form["seed"], least=0)
-            else:
-                seed = whole_number("fork", fork, least=0)
-            self._state.restore(form["state"])
-            self.seed = seed
-            self._chooser.reseed(seed)
-            self._renew_costs()
+        seed = whole_number("seed", form["seed"] if fork is None else fork, least=0)
+        books = self._books
+        with books.lock:
+            books.settle()
+            counters = books.counters.restored(form["state"])
+            watch = books.watch and DriftWatch(self.stage_count, books.watch.settings)
+            if watch is not None:
+                for name, part in form["state"]["segments"].items():
+                    if part.get("drift") is not None:
+                        watch.restore(name, part["drift"])
+            books.replace(counters, watch, seed)
 
     def refresh(self) -> None:
         """Read what others have added to a shared store; ending a round does so too."""
-        with self._lock:
-            if self._store is not None:
-                self._settle()
-                self._store.load_into(self._state)
-                self._renew_costs()
+        with self._books.lock:
+            if self._books.store is not None:
+                self._books.settle()
+                self._books.store.load_into(self._books.counters)
+                self._books.renew_costs()
 
     def close(self) -> None:
         """Count rounds that were forgotten, and let the store go."""
-        with self._lock:
-            self._settle()
-            if self._store is not None:
-                self._store.close()
-
-
-def _stage_index(field: str, stage: int | str, names: Sequence[str]) -> int:
-    if isinstance(stage, str):
-        if stage not in names:
-            raise fail(field, stage, "one of " + ", ".join(names))
-        return list(names).index(stage)
-    accepted = f"a stage from 0 to {len(names) - 1}, or -1 for the last"
-    if finite_number(field, stage, accepted) != stage or not -len(names) <= stage < len(names):
-        raise fail(field, stage, accepted)
-    return int(stage) % len(names)
+        with self._books.lock:
+            self._books.settle()
+            if self._books.store is not None:
+                self._books.store.close()

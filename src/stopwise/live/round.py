@@ -10,10 +10,11 @@ from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.evidence import ABSTAINED
 
 if TYPE_CHECKING:
-    from stopwise.live.bookkeeper import Desk
+    from stopwise.live.bookkeeper import Bookkeeper
+    from stopwise.live.record import RoundRecord
 
 
-class Outcome(NamedTuple):
+class RoundOutcome(NamedTuple):
     """What a round ended with: the answer, the stage that gave it, the cost of all calls.
 
     `stage` is None, and so is the answer, where no stage answered.
@@ -52,38 +53,34 @@ class Round:
     >>> round.observe("spam")
     >>> round.observe("ham")
     >>> round.end()
-    Outcome(answer='ham', stage=1, cost=1.0)
+    RoundOutcome(answer='ham', stage=1, cost=1.0)
     """
 
     # What most rounds never need stands on the class, so that beginning one stays cheap.
     ended: bool = False
     unusual: bool = False  # there is more to count than outputs
     drawn_depth: int | None = None
-    answered: int = 0
-    disagreed: int = 0
     failed: int = 0
     stage: int | None = None
     cost: float = 0.0
     costs: list[float | None] | None = None
     confidences: list[float | None] | None = None
-    abandoned: bool = False
     advised: int | None = None
     advised_probability: float = 0.0
-    advised_cost: float = 0.0
-    advised_same: bool | None = None
+    record: RoundRecord | None = None  # what happened, once ended; the short way leaves it out
     reserved: float = 0.0
     errors: Sequence[tuple[int, object]] = ()
 
     def __init__(
         self,
-        learner: Desk,
+        books: Bookkeeper,
         sequence: int,
         number: int,
         segment: str,
         depth: int,
         probability: float,
     ) -> None:
-        self._learner = learner
+        self._books = books
         self.sequence = sequence
         self.number = number
         self.segment = segment
@@ -126,8 +123,8 @@ class Round:
         `depth` and `probability` move with it only in what is called: the record keeps what was
         drawn.
         """
-        if self.depth + 1 >= self._learner.stage_count:
-            raise fail("depth", self.depth + 1, f"a stage up to {self._learner.stage_count - 1}")
+        if self.depth + 1 >= self._books.stage_count:
+            raise fail("depth", self.depth + 1, f"a stage up to {self._books.stage_count - 1}")
         self.unusual = True
         if self.drawn_depth is None:
             self.drawn_depth = self.depth
@@ -135,15 +132,15 @@ class Round:
 
     def answer_after(self, stage: int) -> Any:
         """The answer if the round had stopped there: the last one given up to that stage."""
-        return self._learner.reader.after(self.outputs, stage)[0]
+        return self._books.reader.after(self.outputs, stage)[0]
 
-    def end(self) -> Outcome:
+    def end(self) -> RoundOutcome:
         """Count the round and give the answer. Ending before the depth is `abandon`."""
-        return self._learner._finish(self, len(self.outputs) <= self.depth)
+        return self._books.finish(self, len(self.outputs) <= self.depth)
 
-    def abandon(self) -> Outcome:
+    def abandon(self) -> RoundOutcome:
         """Give the round up: what it saw is counted all the same."""
-        return self._learner._finish(self, True)
+        return self._books.finish(self, True)
 
     @property
     def called(self) -> int:
@@ -155,12 +152,8 @@ class Round:
         """In the modes shadow and advise, once ended: what enforcing would have done."""
         if self.advised is None:
             return None
-        return Advice(
-            self.advised,
-            self.advised_probability,
-            self.answer_after(self.advised),
-            self.advised_cost,
-        )
+        cost = 0.0 if self.record is None else self.record.advised_cost
+        return Advice(self.advised, self.advised_probability, self.answer_after(self.advised), cost)
 
     def _note_cost(self, stage: int, cost: float) -> None:
         value = finite_number("cost", cost, "a number, 0 or more")
@@ -189,15 +182,15 @@ class Round:
         trace: TracebackType | None,
     ) -> None:
         if not self.ended:
-            self._learner._finish(self, kind is not None or len(self.outputs) <= self.depth)
+            self._books.finish(self, kind is not None or len(self.outputs) <= self.depth)
 
     def __del__(self) -> None:
-        # No lock may be taken here: the collector can run while this thread holds it. The learner
-        # counts the round the next time it is used.
+        # No lock may be taken here: the collector can run while this thread holds it. The round is
+        # counted the next time the learner is used.
         if not self.ended:
-            learner = getattr(self, "_learner", None)
-            if learner is not None:
-                learner._lost.append(self)
+            books = getattr(self, "_books", None)
+            if books is not None:
+                books.forgotten.append(self)
 
     def __repr__(self) -> str:
         state = "ended" if self.ended else f"told {len(self.outputs)} of {self.depth + 1}"

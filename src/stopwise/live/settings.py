@@ -21,11 +21,11 @@ _DECIDING = ("mistake_cost", "policy", "full_run_rate", "mode", "run_to", "segme
 
 
 @dataclass(frozen=True)
-class Settings:
+class LearnerSettings:
     """The settings of a learner, as JSON holds them.
 
-    >>> one = Settings(("a", "b"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
-    >>> two = Settings(("a", "c"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
+    >>> one = LearnerSettings(("a", "b"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
+    >>> two = LearnerSettings(("a", "c"), (0.0, 1.0), 5.0, '{"policy": "uss-ts"}')
     >>> one.check_same(two.to_form(), "snapshot", exactly=True)
     Traceback (most recent call last):
     ...
@@ -101,6 +101,22 @@ def _same(field: str, one: Any, two: Any) -> bool:
     if field == "policy" and isinstance(one, str) and isinstance(two, str):
         return same_policy_text(one, two)
     return bool(one == two)
+
+
+def stage_index(field: str, stage: int | str, names: Sequence[str]) -> int:
+    """A stage by name or number, as its number.
+
+    >>> stage_index("run_to", "b", ["a", "b"]), stage_index("run_to", -1, ["a", "b"])
+    (1, 1)
+    """
+    if isinstance(stage, str):
+        if stage not in names:
+            raise fail(field, stage, "one of " + ", ".join(names))
+        return list(names).index(stage)
+    accepted = f"a stage from 0 to {len(names) - 1}, or -1 for the last"
+    if finite_number(field, stage, accepted) != stage or not -len(names) <= stage < len(names):
+        raise fail(field, stage, accepted)
+    return int(stage) % len(names)
 
 
 def _shown(value: Any) -> str:

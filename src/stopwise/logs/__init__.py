@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from stopwise.logs.example import example_log, example_settings
     from stopwise.logs.reading.partition import evidence_of_frame
     from stopwise.logs.replaying.replay import Replay, replay
-    from stopwise.logs.settings import Settings
+    from stopwise.logs.settings import LogSettings, Settings
 
 # Names load when first used: reading a log needs polars, looking at evidence does not.
 _WHERE = {
     "Analysis": "stopwise.logs.analysis",
     "Audit": "stopwise.logs.auditing.audit",
+    "LogSettings": "stopwise.logs.settings",
     "Replay": "stopwise.logs.replaying.replay",
     "Settings": "stopwise.logs.settings",
     "analyze": "stopwise.logs.analysis",
@@ -42,6 +43,7 @@ _WHERE = {
 __all__ = [
     "Analysis",
     "Audit",
+    "LogSettings",
     "Replay",
     "Settings",
     "analyze",

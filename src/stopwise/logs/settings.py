@@ -7,16 +7,35 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
+
+
+class LogOptions(TypedDict, total=False):
+    """The fields of `LogSettings`, as keywords that an editor completes."""
+
+    stages: Sequence[str] | str | None
+    costs: Sequence[float] | str | None
+    mistake_cost: float | None
+    segment: str | None
+    truth: str | None
+    item: str | None
+    layout: Literal["auto", "wide", "long"] | None
+    stage_column: str | None
+    output_column: str | None
+    cost_column: str | None
+    level: float | None
+    max_labels: int | None
+    trailing_blanks: Literal["not-called", "abstained"] | None
+
 
 LAYOUTS = ("auto", "wide", "long")
 TRAILING_BLANKS = ("not-called", "abstained")
 
 
 @dataclass(frozen=True)
-class Settings:
+class LogSettings:
     """How to read a log and what its stages and mistakes cost.
 
     Args:
@@ -26,14 +45,16 @@ class Settings:
         segment: a column; every value of it gets a verdict of its own.
         truth: a column with the right answers, for scoring only.
         item: the column that names items; needed in a long log.
-        layout: "wide" (a column a stage), "long" (a row a stage), or "auto".
-        stage_column, output_column, cost_column: names of these columns in a long log.
-        level: chance that everything called certain is so, together.
+        layout: "wide" (one column per stage), "long" (one row per stage and item), or "auto".
+        stage_column: in a long log, the column that names the stage.
+        output_column: in a long log, the column of outputs.
+        cost_column: in a long log, the column of costs.
+        level: probability with which all statements called certain are true together.
         max_labels: more distinct outputs than this are refused as free text.
         trailing_blanks: what blanks at the end of a row are, where no cost tells:
             "not-called" (the cascade stopped before) or "abstained".
 
-    >>> Settings.of(stages="vader,amazon", costs="0.1,0.5").costs
+    >>> LogSettings.of(stages="vader,amazon", costs="0.1,0.5").costs
     (0.1, 0.5)
     """
 
@@ -79,12 +100,12 @@ class Settings:
             raise fail("truth", self.truth, "a column that is not one of the stages")
 
     @classmethod
-    def of(cls, file: str | Path | None = None, **given: Any) -> Settings:
+    def of(cls, file: str | Path | None = None, **given: Any) -> LogSettings:
         """Settings of a TOML file, where given, with what is given beside it put on top.
 
         None stands for "not given". Unknown names are refused.
 
-        >>> Settings.of(stage=["a", "b"])
+        >>> LogSettings.of(stage=["a", "b"])
         Traceback (most recent call last):
         ...
         stopwise.checks.StopwiseError: settings: unknown field 'stage'; known are 'stages', ...
@@ -95,6 +116,23 @@ class Settings:
         known_keys("settings", given, fields)
         values.update({name: value for name, value in given.items() if value is not None})
         return cls(**values)
+
+
+def settings_from(settings: LogSettings | None, given: Mapping[str, Any]) -> LogSettings:
+    """Settings given whole or by name, not both.
+
+    >>> settings_from(None, {"mistake_cost": 2}).mistake_cost
+    2
+    """
+    if settings is None:
+        return LogSettings.of(**given)
+    if given:
+        raise fail("settings", sorted(given), "either settings or single fields, not both")
+    return settings
+
+
+Settings = LogSettings
+"""The name of `LogSettings` before version 0.3."""
 
 
 def read_toml(path: Path) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ from stopwise.problem import IntArray, Problem
 from stopwise.simulation.streams import Stream
 
 if TYPE_CHECKING:
+    from stopwise.simulation.kernels.confidence.bounds import Rule
     from stopwise.simulation.kernels.patterns import Tables
 
 # (tables, thresholds, grid, uniform states, generator, result); fills the result.
@@ -86,12 +87,20 @@ def _literal(policy: Any) -> Kernel:
     )
 
 
-def _clock(policy: Any) -> Kernel:
+def confidence_rule(policy: UssUcb | Hanawal2) -> Rule:
+    """What the kernel of the confidence-bound rules needs to know of a policy."""
+    from stopwise.simulation.kernels.confidence.bounds import Rule
+
+    ucb = isinstance(policy, UssUcb)
+    return Rule(policy.alpha, two_sided=ucb, strict=ucb, first_counts_last_only=not ucb)
+
+
+def _confidence(policy: Any) -> Kernel:
     from stopwise.simulation.kernels.confidence import replications
 
-    alpha, ucb = policy.alpha, isinstance(policy, UssUcb)
+    rule = confidence_rule(policy)
     return lambda tables, x, grid, states, rng, result: replications.run_many(
-        tables, x, alpha, ucb, ucb, not ucb, grid, states, rng, result
+        tables, x, rule, grid, states, rng, result
     )
 
 
@@ -132,8 +141,8 @@ _BUILT_IN: dict[type[Policy], Callable[[Any], Kernel]] = {
     UssTsJump: _thompson,
     UssTsTempered: _thompson,
     UssTsLiteral: _literal,
-    UssUcb: _clock,
-    Hanawal2: _clock,
+    UssUcb: _confidence,
+    Hanawal2: _confidence,
     UssVoi: _eliminating,
     UssVoiAnytime: _eliminating,
     Imed: _eliminating,

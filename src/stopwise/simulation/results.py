@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stopwise.costs import FloatArray
+from stopwise.display import frame, html_table, new_axes
 from stopwise.problem import IntArray
+
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class Simulation:
         finals: the regret of every replication at the horizon.
         stage_counts: for every replication, how often it stopped at each stage.
         engine: which engine ran it.
+        stages: their names.
     """
 
     policy: str
@@ -121,6 +127,46 @@ class Simulation:
     curve: tuple[CurvePoint, ...]
     finals: FloatArray
     stage_counts: IntArray
+    stages: tuple[str, ...]
+
+    def to_frame(self) -> polars.DataFrame:
+        """The curve as a polars frame: round, mean regret and its 95 % interval."""
+        return frame([_without_nan(vars(point)) for point in self.curve])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Mean regret over rounds with its 95 % interval, on matplotlib axes.
+
+        Give the axes of one result to the next to compare policies.
+        """
+        ax = new_axes(ax)
+        rounds = [point.round for point in self.curve]
+        (line,) = ax.plot(rounds, [point.mean for point in self.curve], label=self.policy)
+        low, high = zip(*((point.ci_low, point.ci_high) for point in self.curve), strict=True)
+        ax.fill_between(rounds, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+        ax.set(xlabel="round", ylabel="mean regret (mistakes)", xlim=(0, self.horizon))
+        ax.set_ylim(bottom=0)
+        ax.legend(frameon=False)
+        return ax
+
+    def __str__(self) -> str:
+        regret = self.regret
+        after = f"regret {regret.mean:.4g} mistakes after {self.horizon:,} rounds"
+        if self.replications == 1:
+            return f"{self.policy}: {after} (one replication)"
+        return (
+            f"{self.policy}: mean {after} (95 % interval {regret.ci_low:.4g} to"
+            f" {regret.ci_high:.4g}, {self.replications:,} replications)"
+        )
+
+    def _repr_html_(self) -> str:
+        best = self.stages[self.optimal_stage]
+        rows = zip(self.stages, self.stage_share, strict=True)
+        return html_table(
+            ["stage", "share of rounds that stop there"],
+            rows,
+            title=str(self),
+            note=f"The best stage is {best}.",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise simulate --json` prints; an interval of one replication is null."""

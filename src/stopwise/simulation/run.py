@@ -91,4 +91,5 @@ def simulate(
         curve=curve,
         finals=finals,
         stage_counts=stage_counts,
+        stages=problem.stages,
     )

@@ -15,12 +15,12 @@ import numpy as np
 from stopwise.checks import StopwiseError
 from stopwise.evidence import ABSTAINED
 from stopwise.live.batching.answers import Batch
-from stopwise.live.budgets import BudgetError
 from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import StageCaller
 from stopwise.live.calling.result import CallResult
 from stopwise.live.calling.runner import RoundRunner
-from stopwise.live.round import Outcome, Round
+from stopwise.live.choosing.budgets import BudgetError
+from stopwise.live.round import Round, RoundOutcome
 from stopwise.problem import IntArray
 
 _NUMBERS, _TEXT = "iufb", "U"
@@ -81,7 +81,8 @@ def _run_columns(
     def single(at: int) -> Answer:
         round = learner.round_of(first + at, number + at, segment, int(depths[at]), p)
         round.ended = True
-        return runner.answer_of(round, Outcome(answers[at], int(depths[at]), float(costs[at])))
+        outcome = RoundOutcome(answers[at], int(depths[at]), float(costs[at]))
+        return runner.answer_of(round, outcome)
 
     return Batch(answers, depths, depths, shares, costs, single)
 

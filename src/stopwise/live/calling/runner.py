@@ -9,7 +9,7 @@ from typing import Literal
 from stopwise.live.calling.answer import Answer, NoAnswerError
 from stopwise.live.calling.result import CallResult
 from stopwise.live.learner import Learner
-from stopwise.live.round import Outcome, Round
+from stopwise.live.round import Round, RoundOutcome
 
 OnFailure = Literal["stop", "skip", "raise"]
 
@@ -74,10 +74,10 @@ class RoundRunner:
             _warn(error)
             recorded = False
             answer, stage = self.learner.reader.after(round.outputs, len(round.outputs) - 1)
-            outcome = Outcome(answer, stage, round.cost)
+            outcome = RoundOutcome(answer, stage, round.cost)
         return self.answer_of(round, outcome, recorded)
 
-    def answer_of(self, round: Round, outcome: Outcome, recorded: bool = True) -> Answer:
+    def answer_of(self, round: Round, outcome: RoundOutcome, recorded: bool = True) -> Answer:
         """The answer of a round that has ended."""
         names = self.learner.stages
         if outcome.stage is None and round.failed:

@@ -14,7 +14,7 @@ from stopwise.live.calling.retrying import Breaker, Retry
 class Reported(NamedTuple):
     """What a stage may return in the place of its output: the output, and more about the call.
 
-    Args:
+    Attributes:
         output: what the stage answered; None to abstain.
         cost: what the call really cost.
         confidence: how sure the stage says it is of its output; any number that sorts.

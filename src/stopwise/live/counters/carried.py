@@ -1,12 +1,12 @@
-"""The depth distribution of USS-TS, carried along from round to round in plain Python.
+"""The depth distribution of Thompson sampling, carried along from round to round in plain Python.
 
 One observation moves one Beta parameter by one. With w = x^a (1-x)^b / B(a, b):
 
     I_x(a+1, b) = I_x(a, b) - w/a        I_x(a, b+1) = I_x(a, b) + w/b
 
 and w itself moves by a factor. Subtraction wears the smaller of I and 1 - I away, so both are
-carried, and both are taken anew from SciPy when either has shrunk by a set factor, or after a set
-number of steps. A test holds the whole to `policies/uss_ts.py`.
+carried, and both are taken from SciPy again when either has shrunk by a set factor, or after a set
+number of steps. A test holds the whole to `policies/uss_ts.py` and `policies/uss_ts_jump.py`.
 
 I_x(a, b) falls in a and rises in b. So when I_x(a, b + m) is negligible, it stays so for m more
 observations whatever they show; likewise 1 - I. While that holds for all pairs at once, the
@@ -20,7 +20,9 @@ from itertools import accumulate
 from typing import Any
 
 from stopwise.live.counters.pairs import pair_list, pair_number
+from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs
+from stopwise.policies.uss_ts_jump import UssTsJump
 
 _SHRINK = 1 / 16
 _STEPS = 256.0
@@ -45,8 +47,22 @@ def _tails(a: float, b: float, x: float) -> tuple[float, float]:
     return tails(a, b, x)
 
 
+def can_carry(policy: Policy) -> bool:
+    """Whether the distribution of a policy can be carried: USS-TS, with either walk, untempered.
+
+    >>> can_carry(UssTs()), can_carry(UssTsJump(temper=2.0))
+    (True, False)
+    """
+    return type(policy) is UssTs or (type(policy) is UssTsJump and policy.temper == 1.0)
+
+
+def warm_up() -> None:
+    """Import what the first anchor needs, so that the first round does not wait for it."""
+    _tails(1.0, 1.0, 0.5)
+
+
 class FastTs:
-    """The pair tests of `UssTs` for one cascade, moved by single observations.
+    """The pair tests of `UssTs` or `UssTsJump` for one cascade, moved by single observations.
 
     Args:
         policy: gives the prior counts.
@@ -58,11 +74,16 @@ class FastTs:
     [0.578125, 0.421875]
     """
 
-    __slots__ = ("_noted", "_pairs", "_rows", "_still", "_thresholds", "current", "policy")
+    __slots__ = (
+        "_jumps", "_noted", "_pairs", "_rows", "_still", "_thresholds", "current", "policy", "sure",
+    )  # fmt: skip
 
-    def __init__(self, policy: UssTs, thresholds: Sequence[Sequence[float]]) -> None:
+    def __init__(self, policy: UssTs | UssTsJump, thresholds: Sequence[Sequence[float]]) -> None:
         count = len(thresholds)
         self.policy = policy
+        self._jumps = isinstance(policy, UssTsJump)
+        # False while a move is under way: an interrupt then leaves it so, and `anchor` is due.
+        self.sure = True
         self._thresholds = [
             min(max(float(thresholds[i][j]), 0.0), 1.0) for i, j in pair_list(count)
         ]
@@ -73,13 +94,14 @@ class FastTs:
         self.current: tuple[Sequence[float], Sequence[float]] | None = None
 
     def anchor(self, seen: Sequence[float], disagreed: Sequence[float]) -> None:
-        """Take every pair anew from its counts."""
+        """Take every pair from its counts again."""
         self._pairs = [
             self._anchored(d + self.policy.prior_disagreed, n - d + self.policy.prior_agreed, x)
             for n, d, x in zip(seen, disagreed, self._thresholds, strict=True)
         ]
-        self._noted.clear()
+        self._noted = []
         self._stand_still()
+        self.sure = True
 
     @staticmethod
     def _anchored(a: float, b: float, x: float) -> _Pair:
@@ -169,12 +191,16 @@ class FastTs:
             first, second, third = self._pairs
             low = first[_LOW]
             stop = low * second[_LOW]
-            go_on = first[_HIGH] + low * second[_HIGH]
-            middle = go_on * third[_LOW]
-            last = go_on * third[_HIGH]
+            if self._jumps:
+                middle = first[_HIGH] * third[_LOW]
+                last = low * second[_HIGH] + first[_HIGH] * third[_HIGH]
+            else:
+                go_on = first[_HIGH] + low * second[_HIGH]
+                middle = go_on * third[_LOW]
+                last = go_on * third[_HIGH]
             p, sums = (stop, middle, last), (stop, stop + middle, stop + middle + last)
         else:
-            p = self._walk()
+            p = self._jump_walk() if self._jumps else self._step_walk()
             sums = list(accumulate(p))
         self.current = current = (p, sums)
         return current
@@ -183,7 +209,20 @@ class FastTs:
         """The probability of every depth."""
         return list((self.current or self.renew())[0])
 
-    def _walk(self) -> list[float]:
+    def _jump_walk(self) -> list[float]:
+        """The jump walk of `policies/walks.py`."""
+        pairs = self._pairs
+        result = [1.0] + [0.0] * len(self._rows)
+        for i, row in enumerate(self._rows):
+            passed = result[i]
+            for j, number in enumerate(row, i + 1):
+                pair = pairs[number]
+                result[j] += passed * pair[_HIGH]
+                passed *= pair[_LOW]
+            result[i] = passed
+        return result
+
+    def _step_walk(self) -> list[float]:
         """The step walk of `policies/walks.py`."""
         pairs = self._pairs
         result = []

@@ -26,20 +26,21 @@ def count_columns(
     [1]
     """
     delta = Tally(count)
+    values, at = delta.values, delta.layout
     size = len(depths)
-    delta.rounds = size
-    delta.lengths = np.bincount(depths, minlength=count).tolist()
-    delta.stops = list(delta.lengths)
+    values[at.rounds] = size
+    for stage, times in enumerate(np.bincount(depths, minlength=count).tolist()):
+        values[at.lengths + stage] = values[at.stops + stage] = times
     codes = np.full((size, count), -1, dtype=np.int64)
-    for at, (rows, column) in enumerate(zip(where, _coded(columns), strict=True)):
-        codes[rows, at] = column
+    for stage, (rows, column) in enumerate(zip(where, _coded(columns), strict=True)):
+        codes[rows, stage] = column
     for partition, times in distinct(partitions(codes)):
         added = count_partition(partition)
         for i, j, differs in added.pairs:
-            delta.seen[pair_number(i, j)] += times
-            delta.disagreed[pair_number(i, j)] += times * differs
-        delta.switched += times * added.switched
-        delta.switched_twice += times * added.switched_twice
+            values[at.seen + pair_number(i, j)] += times
+            values[at.disagreed + pair_number(i, j)] += times * differs
+        values[at.switched] += times * added.switched
+        values[at.switched_twice] += times * added.switched_twice
     return delta
 
 

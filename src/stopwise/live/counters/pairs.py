@@ -7,22 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from stopwise.agreement import count_prefix
 from stopwise.evidence import ABSTAINED
 
 
-class Moves(NamedTuple):
-    """What a round adds to the counters: (pair, disagreed) for each pair seen, and the switches."""
+class Added:
+    """What a round adds to the counters of pairs; one object for all rounds that add the same.
 
-    pairs: tuple[tuple[int, bool], ...]
-    switched: int
-    switched_twice: int
+    Attributes:
+        answered: bits of the stages that answered; `last` is the deepest of them.
+        pairs: (pair, disagreed) for every pair seen.
+        switched, switched_twice: 1 where the answer changed once, or twice, on the way.
+    """
 
+    __slots__ = ("answered", "last", "pairs", "switched", "switched_twice")
 
-NOTHING = Moves((), 0, 0)
-"""What a round of one stage adds."""
+    def __init__(
+        self,
+        answered: int,
+        pairs: tuple[tuple[int, bool], ...] = (),
+        switched: int = 0,
+        switched_twice: int = 0,
+    ) -> None:
+        self.answered = answered
+        self.last = answered.bit_length() - 1
+        self.pairs = pairs
+        self.switched = switched
+        self.switched_twice = switched_twice
+
+    def __repr__(self) -> str:
+        return f"Added({self.pairs}, switched {self.switched}, twice {self.switched_twice})"
 
 
 def pair_number(i: int, j: int) -> int:
@@ -54,15 +70,15 @@ def pair_list(count: int) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=4096)
-def moves_of(answered: int, disagreed: int) -> Moves:
-    """The increments of a round in which these stages answered and these pairs disagreed (bits).
+def added_by(answered: int, disagreed: int) -> Added:
+    """What a round adds in which these stages answered and these pairs disagreed (bits).
 
-    >>> moves_of(0b101, 0b010)
-    Moves(pairs=((1, True),), switched=0, switched_twice=0)
+    >>> added_by(0b101, 0b010)
+    Added(((1, True),), switched 0, twice 0)
     """
     counted = count_prefix(bits(answered), lambda i, j: bool(disagreed >> pair_number(i, j) & 1))
     pairs = tuple((pair_number(i, j), differs) for i, j, differs in counted.pairs)
-    return Moves(pairs, counted.switched, counted.switched_twice)
+    return Added(answered, pairs, counted.switched, counted.switched_twice)
 
 
 def bits(mask: int) -> list[int]:

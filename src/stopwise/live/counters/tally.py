@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,278 +11,251 @@ import numpy as np
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import FastTs
-from stopwise.live.counters.pairs import NOTHING, Moves, moves_of, pair_count, pair_list, tokens
-from stopwise.live.drift import DriftWatch
-from stopwise.live.stores.records import Finished
+from stopwise.live.counters.layout import layout_of
+from stopwise.live.counters.pairs import Added, added_by, pair_list, tokens
+from stopwise.live.record import RoundRecord
 from stopwise.policies.base import Policy
 
-_SINGLES = (
-    "rounds", "switched", "switched_twice", "abandoned", "spent",
-    "advised_rounds", "advised_cost", "advised_paid", "advised_same", "advised_known",
-    "recent_switched", "recent_switched_twice",
-)  # fmt: skip
-_PER_PAIR = ("seen", "disagreed", "recent_seen", "recent_disagreed")
-_PER_STAGE = ("lengths", "stops", "failures", "cost_sums", "cost_counts", "advised")
-_REAL = ("spent", "advised_cost", "advised_paid", "cost_sums")
-
-
-class Pattern:
-    """Equal rounds that were ended and are yet to be added up: most rounds are like others."""
-
-    __slots__ = ("cost", "moves", "pairs", "stage", "tally", "times")
-
-    def __init__(self, tally: Tally, stage: int, cost: float, moves: Moves) -> None:
-        self.tally = tally
-        self.stage = stage
-        self.cost = cost
-        self.moves = moves
-        self.pairs = moves.pairs
-        self.times = 0
+LARGEST = 2**53
+"""No counter grows beyond this: larger ones are not exact in every store."""
 
 
 class Tally:
     """Counters of one segment. Two tallies of the same cascade add up.
+
+    All counters stand in one list, which is replaced and never changed: an interrupt leaves the
+    old one or the new one.
 
     Args:
         count: how many stages.
         discount: what a round leaves of all older recent counts; 1 keeps no recent counts.
         recorder: a policy that counts rounds in its own way, or None.
 
-    Attributes:
-        lengths: how many rounds called exactly 1, 2, ... stages.
-        stops: how many rounds were answered by each stage.
-
     >>> tally = Tally(2)
     >>> tally.rounds, tally.seen
     (0, [0])
     """
 
-    __slots__ = (
-        *_SINGLES, *_PER_PAIR, *_PER_STAGE,
-        "discount", "fast", "patterns", "recorder", "stage_count", "watch",
-    )  # fmt: skip
-
-    seen: list[int]
-    disagreed: list[int]
-    lengths: list[int]
-    stops: list[int]
-    failures: list[int]
-    advised: list[int]
-    cost_sums: list[float]
-    cost_counts: list[int]
-    recent_seen: list[float]
-    recent_disagreed: list[float]
-    rounds: int
-    switched: int
-    switched_twice: int
-    abandoned: int
-    spent: float
-    advised_rounds: int
-    advised_cost: float
-    advised_paid: float
-    advised_same: int
-    advised_known: int
-    recent_switched: float
-    recent_switched_twice: float
+    __slots__ = ("discount", "fast", "layout", "recorder", "stage_count", "values")
 
     def __init__(self, count: int, discount: float = 1.0, recorder: Policy | None = None) -> None:
         self.stage_count = count
         self.discount = discount
         self.recorder = recorder
+        self.layout = layout_of(count)
         self.fast: FastTs | None = None
-        self.patterns: dict[tuple[Any, ...], Pattern] = {}
-        self.watch: DriftWatch | None = None
-        for name in _SINGLES:
-            setattr(self, name, 0)
-        for name in _PER_PAIR:
-            setattr(self, name, [0] * pair_count(count))
-        for name in _PER_STAGE:
-            setattr(self, name, [0] * count)
+        self.values: list[Any] = [0] * self.layout.size
 
-    def apply(self, round: Finished) -> None:
-        """Count a finished round."""
-        self.rounds += 1
-        self.spent += round.cost
-        if round.stage is not None:
-            self.stops[round.stage] += 1
-        called = round.called
-        if called:
-            self.lengths[called - 1] += 1
-        if round.abandoned:
-            self.abandoned += 1
-        if round.failed:
-            for stage in range(called):
-                self.failures[stage] += round.failed >> stage & 1
-        if round.costs is not None:
-            for stage, cost in enumerate(round.costs):
-                if cost is not None:
-                    self.cost_sums[stage] += cost
-                    self.cost_counts[stage] += 1
-        if round.advised is not None:
-            self._apply_advice(round, round.advised)
-        if called > 1 and self.recorder is None:
-            moves = moves_of(round.answered, round.disagreed)
-        elif self.recorder is not None:
-            moves = recorded_moves(self.recorder, self.stage_count, round)
-        elif self.discount == 1.0:
-            return
-        else:
-            moves = NOTHING
-        self._apply_moves(moves)
+    # ---- reading -----------------------------------------------------------------------------
 
-    def apply_times(self, pattern: Pattern) -> None:
-        """Count equal rounds that went to their depth and of which there is no more to say.
+    def of_pairs(self, start: int) -> list[Any]:
+        """The counters of all pairs, of the kind that starts there."""
+        return self.values[start : start + self.layout.pairs]
 
-        The same as `apply` as often, but for what the carried distribution was told already.
-        """
-        times, stage, moves = pattern.times, pattern.stage, pattern.moves
-        self.rounds += times
-        self.spent += pattern.cost * times
-        self.stops[stage] += times
-        self.lengths[stage] += times
-        for number, differs in moves.pairs:
-            self.seen[number] += times
-            if differs:
-                self.disagreed[number] += times
-        self.switched += moves.switched * times
-        self.switched_twice += moves.switched_twice * times
+    def of_stages(self, start: int) -> list[Any]:
+        """The counters of all stages, of the kind that starts there."""
+        return self.values[start : start + self.stage_count]
 
-    def watch_only(self, round: Finished) -> None:
-        """Show a round to the drift alarm, if there is one, without counting it."""
-        if self.watch is not None:
-            self.watch.observe(moves_of(round.answered, round.disagreed).pairs)
+    @property
+    def rounds(self) -> int:
+        """How many rounds have ended."""
+        return int(self.values[self.layout.rounds])
 
-    def _apply_moves(self, moves: Moves) -> None:
-        seen, disagreed = self.seen, self.disagreed
-        for number, differs in moves.pairs:
-            seen[number] += 1
-            if differs:
-                disagreed[number] += 1
-        self.switched += moves.switched
-        self.switched_twice += moves.switched_twice
-        if self.discount != 1.0:
-            self._apply_recent(moves)
-        if self.fast is not None:
-            self.fast.move(moves.pairs)
-        if self.watch is not None:
-            self.watch.observe(moves.pairs)
+    @property
+    def spent(self) -> float:
+        """The cost of all rounds."""
+        return float(self.values[self.layout.spent])
 
-    def _apply_recent(self, moves: Moves) -> None:
-        d = self.discount
-        self.recent_seen = [value * d for value in self.recent_seen]
-        self.recent_disagreed = [value * d for value in self.recent_disagreed]
-        for number, differs in moves.pairs:
-            self.recent_seen[number] += 1.0
-            self.recent_disagreed[number] += float(differs)
-        self.recent_switched = self.recent_switched * d + moves.switched
-        self.recent_switched_twice = self.recent_switched_twice * d + moves.switched_twice
+    @property
+    def seen(self) -> list[int]:
+        """How often each pair was seen together."""
+        return self.of_pairs(self.layout.seen)
 
-    def _apply_advice(self, round: Finished, advised: int) -> None:
-        self.advised_rounds += 1
-        self.advised[advised] += 1
-        self.advised_cost += round.advised_cost
-        self.advised_paid += round.cost
-        if round.advised_same is not None:
-            self.advised_known += 1
-            self.advised_same += round.advised_same
-
-    def add(self, other: Tally) -> None:
-        """Add another tally's counters; recent counts are added as they stand."""
-        for name in _SINGLES:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in (*_PER_PAIR, *_PER_STAGE):
-            pairs = zip(getattr(self, name), getattr(other, name), strict=True)
-            setattr(self, name, [mine + theirs for mine, theirs in pairs])
-        self.renew_fast()
-
-    def forget_recent(self) -> None:
-        """Keep the exact counts only: a sum over segments has no clock of its own."""
-        self.recent_seen = [0.0] * len(self.recent_seen)
-        self.recent_disagreed = [0.0] * len(self.recent_disagreed)
-        self.recent_switched = self.recent_switched_twice = 0.0
-
-    def add_evidence(self, evidence: Evidence) -> None:
-        """Add evidence from elsewhere; as recent as if it had been seen just now."""
-        for at, (i, j) in enumerate(pair_list(self.stage_count)):
-            n, d = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
-            self.seen[at] += n
-            self.disagreed[at] += d
-            if self.discount != 1.0:
-                self.recent_seen[at] += n
-                self.recent_disagreed[at] += d
-        self.switched += int(evidence.switched)
-        self.switched_twice += int(evidence.switched_twice)
-        if self.discount != 1.0:
-            self.recent_switched += int(evidence.switched)
-            self.recent_switched_twice += int(evidence.switched_twice)
-        self.renew_fast()
-
-    def renew_fast(self) -> None:
-        """Take the carried distribution anew from the counts."""
-        if self.fast is not None:
-            self.fast.anchor(self.seen, self.disagreed)
+    @property
+    def disagreed(self) -> list[int]:
+        """How often each pair disagreed."""
+        return self.of_pairs(self.layout.disagreed)
 
     def evidence(self) -> Evidence:
         """The exact counts, as `Evidence`."""
         evidence = Evidence(self.stage_count)
+        layout, values = self.layout, self.values
         for at, (i, j) in enumerate(pair_list(self.stage_count)):
-            evidence.seen[i, j] = self.seen[at]
-            evidence.disagreed[i, j] = self.disagreed[at]
-        evidence.switched = self.switched
-        evidence.switched_twice = self.switched_twice
+            evidence.seen[i, j] = values[layout.seen + at]
+            evidence.disagreed[i, j] = values[layout.disagreed + at]
+        evidence.switched = values[layout.switched]
+        evidence.switched_twice = values[layout.switched_twice]
         return evidence
 
     def recent_evidence(self) -> Evidence:
         """The discounted counts: an `Evidence` of real numbers, for policies to read."""
+        layout = self.layout
         return real_evidence(
             self.stage_count,
-            self.recent_seen,
-            self.recent_disagreed,
-            self.recent_switched,
-            self.recent_switched_twice,
+            self.of_pairs(layout.recent_seen),
+            self.of_pairs(layout.recent_disagreed),
+            self.values[layout.recent_switched],
+            self.values[layout.recent_switched_twice],
         )
+
+    # ---- counting ----------------------------------------------------------------------------
+
+    def what_adds(self, record: RoundRecord) -> Added:
+        """What a round adds to the counters of pairs."""
+        if self.recorder is None:
+            return added_by(record.answered, record.disagreed)
+        return recorded_by(self.recorder, self.stage_count, record)
+
+    def with_round(self, record: RoundRecord, added: Added) -> list[Any]:
+        """The counters after one more round."""
+        values, at = self.values[:], self.layout
+        values[at.rounds] += 1
+        values[at.spent] += record.cost
+        called, answered = record.called, record.answered
+        if record.stage is not None:
+            values[at.stops + record.stage] += 1
+            answered |= called == 1  # a round of one stage is not compared
+        if called:
+            values[at.lengths + called - 1] += 1
+        if record.abandoned:
+            values[at.abandoned] += 1
+        if answered != (1 << called) - 1:
+            for stage in range(called):
+                failed = record.failed >> stage & 1
+                values[at.failures + stage] += failed
+                values[at.abstained + stage] += not (failed or answered >> stage & 1)
+        if record.costs is not None:
+            for stage, cost in enumerate(record.costs):
+                if cost is not None:
+                    values[at.cost_sums + stage] += cost
+                    values[at.cost_counts + stage] += 1
+        if record.advised is not None:
+            values[at.advised_rounds] += 1
+            values[at.advised + record.advised] += 1
+            values[at.advised_cost] += record.advised_cost
+            values[at.advised_paid] += record.cost
+            if record.advised_same is not None:
+                values[at.advised_known] += 1
+                values[at.advised_same] += record.advised_same
+        self._add_pairs(values, added, 1)
+        if self.discount != 1.0:
+            self._add_recent(values, added)
+        return values
+
+    def with_rounds(self, added: Added, times: int, cost: float) -> list[Any]:
+        """The counters after equal rounds that went to their depth, with no more to say of them."""
+        values, at = self.values[:], self.layout
+        values[at.rounds] += times
+        values[at.spent] += cost * times
+        values[at.stops + added.last] += times
+        values[at.lengths + added.last] += times
+        if added.answered & (added.answered + 1):
+            for stage in range(added.last):
+                values[at.abstained + stage] += times * (not added.answered >> stage & 1)
+        self._add_pairs(values, added, times)
+        return values
+
+    def _add_pairs(self, values: list[Any], added: Added, times: int) -> None:
+        seen, disagreed = self.layout.seen, self.layout.disagreed
+        for number, differs in added.pairs:
+            values[seen + number] += times
+            if differs:
+                values[disagreed + number] += times
+        if added.switched or added.switched_twice:
+            values[self.layout.switched] += times * added.switched
+            values[self.layout.switched_twice] += times * added.switched_twice
+
+    def _add_recent(self, values: list[Any], added: Added) -> None:
+        at, d = self.layout, self.discount
+        start, end = at.recent_seen, at.recent_disagreed + at.pairs
+        values[start:end] = [value * d for value in values[start:end]]
+        for number, differs in added.pairs:
+            values[at.recent_seen + number] += 1.0
+            values[at.recent_disagreed + number] += float(differs)
+        values[at.recent_switched] = values[at.recent_switched] * d + added.switched
+        values[at.recent_switched_twice] = (
+            values[at.recent_switched_twice] * d + added.switched_twice
+        )
+
+    def apply(self, record: RoundRecord) -> None:
+        """Count a finished round."""
+        self.values = self.with_round(record, self.what_adds(record))
+
+    def add(self, other: Tally) -> None:
+        """Add another tally's counters; recent counts are added as they stand."""
+        self.values = [
+            mine + theirs for mine, theirs in zip(self.values, other.values, strict=True)
+        ]
+        self.renew_fast()
+
+    def with_evidence(self, evidence: Evidence) -> list[Any]:
+        """The counters after evidence from elsewhere; as recent as if it had been seen just now."""
+        values, at = self.values[:], self.layout
+        for number, (i, j) in enumerate(pair_list(self.stage_count)):
+            n, d = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
+            values[at.seen + number] += n
+            values[at.disagreed + number] += d
+            if self.discount != 1.0:
+                values[at.recent_seen + number] += n
+                values[at.recent_disagreed + number] += d
+        values[at.switched] += int(evidence.switched)
+        values[at.switched_twice] += int(evidence.switched_twice)
+        if self.discount != 1.0:
+            values[at.recent_switched] += int(evidence.switched)
+            values[at.recent_switched_twice] += int(evidence.switched_twice)
+        return values
+
+    def renew_fast(self) -> None:
+        """Take the carried distribution from the counts again."""
+        if self.fast is not None:
+            self.fast.anchor(self.seen, self.disagreed)
+
+    # ---- as stores and snapshots hold it -----------------------------------------------------
 
     def to_counters(self) -> dict[str, int | float]:
         """All that is not zero, by name: rows of a store, fields of a snapshot.
 
         >>> tally = Tally(3)
-        >>> tally.seen[1] = 4
+        >>> tally.values[tally.layout.seen + 1] = 4
         >>> tally.to_counters()
         {'seen 0-2': 4}
         """
-        counters = {name: getattr(self, name) for name in _SINGLES}
-        for name in _PER_PAIR:
-            values = zip(pair_list(self.stage_count), getattr(self, name), strict=True)
-            counters |= {f"{name} {i}-{j}": value for (i, j), value in values}
-        for name in _PER_STAGE:
-            counters |= {f"{name} {i}": value for i, value in enumerate(getattr(self, name))}
-        return {name: value for name, value in counters.items() if value}
+        return {
+            name: value for name, value in zip(self.layout.names, self.values, strict=True) if value
+        }
 
     def set_counters(self, counters: Mapping[str, Any]) -> None:
         """Take the values that `to_counters` gave; all others become zero."""
-        left = dict(counters)
-
-        def take(name: str) -> int | float:
-            value = left.pop(name, 0)
-            field = name.split(" ")[0]
-            real = field in _REAL or field.startswith("recent_")
-            if isinstance(value, bool) or not isinstance(value, (int, float) if real else int):
-                raise fail(f"counter {name!r}", value, "a number" if real else "a whole number")
-            if not value >= 0:
-                raise fail(f"counter {name!r}", value, "0 or more")
-            return value
-
-        for name in _SINGLES:
-            setattr(self, name, take(name))
-        for name in _PER_PAIR:
-            setattr(self, name, [take(f"{name} {i}-{j}") for i, j in pair_list(self.stage_count)])
-        for name in _PER_STAGE:
-            setattr(self, name, [take(f"{name} {i}") for i in range(self.stage_count)])
-        if left:
-            raise StopwiseError(f"counters: unknown counter {next(iter(left))!r}")
-        if any(d > n for n, d in zip(self.seen, self.disagreed, strict=True)):
-            raise fail("counters", self.disagreed, "at most as many disagreements as seen")
+        self.values = checked_counters(self.stage_count, counters)
         self.renew_fast()
+
+
+def checked_counters(count: int, counters: Mapping[str, Any]) -> list[Any]:
+    """Counters by name as the list that a `Tally` holds; what cannot be counted is refused.
+
+    >>> checked_counters(2, {"seen 0-1": 1, "disagreed 0-1": 2})
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: counter 'disagreed 0-1': got 2, but need at most 1, ...
+    """
+    layout = layout_of(count)
+    values: list[Any] = [0] * layout.size
+    for name, value in counters.items():
+        at = layout.places.get(name)
+        if at is None:
+            raise StopwiseError(f"counters: unknown counter {name!r}")
+        real = layout.real[at]
+        if isinstance(value, bool) or not isinstance(value, (int, float) if real else int):
+            raise fail(f"counter {name!r}", value, "a number" if real else "a whole number")
+        if not 0 <= value <= (math.inf if real else LARGEST) or not math.isfinite(value):
+            raise fail(f"counter {name!r}", value, "a finite number, 0 or more, of at most 2^53")
+        values[at] = value
+    for at in range(layout.pairs):
+        seen, disagreed = values[layout.seen + at], values[layout.disagreed + at]
+        if disagreed > seen:
+            name = layout.names[layout.disagreed + at]
+            raise fail(f"counter {name!r}", disagreed, f"at most {seen}, as often as it was seen")
+    return values
 
 
 def real_evidence(
@@ -309,13 +283,13 @@ def real_evidence(
     return evidence
 
 
-def recorded_moves(policy: Policy, count: int, round: Finished) -> Moves:
+def recorded_by(policy: Policy, count: int, record: RoundRecord) -> Added:
     """What a policy that counts in its own way adds for a round."""
     added = Evidence(count)
-    prefix = tokens(round.answered, round.disagreed, round.called)
-    policy.record(added, round.number, prefix)  # type: ignore[arg-type]
+    prefix = tokens(record.answered, record.disagreed, record.called)
+    policy.record(added, record.number, prefix)  # type: ignore[arg-type]
     pairs: list[tuple[int, bool]] = []
     for at, (i, j) in enumerate(pair_list(count)):
         n, d = int(added.seen[i, j]), int(added.disagreed[i, j])
         pairs += [(at, True)] * d + [(at, False)] * (n - d)
-    return Moves(tuple(pairs), int(added.switched), int(added.switched_twice))
+    return Added(record.answered, tuple(pairs), int(added.switched), int(added.switched_twice))

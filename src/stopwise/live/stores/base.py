@@ -7,9 +7,10 @@ from typing import Literal, Protocol
 
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.state import State
-from stopwise.live.settings import Settings
-from stopwise.live.stores.records import RoundRecord
+from stopwise.live.counters.segments import SegmentCounters
+from stopwise.live.record import RoundRecord
+from stopwise.live.settings import LearnerSettings
+from stopwise.live.watching.drift import DriftWatch
 
 Survives = Literal["kill", "power cut"]
 """What an acknowledged round survives. Against a power cut every round waits for the disk."""
@@ -18,14 +19,20 @@ Survives = Literal["kill", "power cut"]
 class Store(Protocol):
     """Where finished rounds are kept. A round is acknowledged when `append` has returned."""
 
-    def attach(self, settings: Settings, seed: int, state: State) -> int:
+    def attach(
+        self,
+        settings: LearnerSettings,
+        seed: int,
+        state: SegmentCounters,
+        watch: DriftWatch | None,
+    ) -> int:
         """Open, refuse other settings, fill the state; return the number of this writer."""
 
     def append(self, records: Sequence[RoundRecord]) -> bool:
-        """Keep rounds. True if others have written too, so that the state must be read anew."""
+        """Keep rounds. True if others have written too, so that the state must be read again."""
 
-    def load_into(self, state: State) -> None:
-        """Read the state anew."""
+    def load_into(self, state: SegmentCounters) -> None:
+        """Read the state again."""
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
         """Keep evidence from elsewhere."""

@@ -10,11 +10,13 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
-from stopwise.live.counters.state import State
-from stopwise.live.settings import Settings
+from stopwise.live.counters.pairs import added_by
+from stopwise.live.counters.segments import SegmentCounters
+from stopwise.live.record import RoundRecord
+from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Survives, check_survives
-from stopwise.live.stores.records import RoundRecord
-from stopwise.live.stores.snapshot import flush_folder
+from stopwise.live.watching.drift import DriftWatch
+from stopwise.storage import flush_folder
 
 VERSION = 1
 _KIND = "stopwise rounds"
@@ -52,14 +54,20 @@ class RoundLog:
         self._file = -1
         self._end = 0
 
-    def attach(self, settings: Settings, seed: int, state: State) -> int:
-        """Open, lock against a second writer, mend a cut line, count all rounds."""
+    def attach(
+        self,
+        settings: LearnerSettings,
+        seed: int,
+        state: SegmentCounters,
+        watch: DriftWatch | None,
+    ) -> int:
+        """Open, lock against a second writer, take away a cut line, count all rounds."""
         if self._file >= 0:
             raise StopwiseError(f"{self.path}: this log is in use by another learner")
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             _lock(self._file, self.path)
-            if os.fstat(self._file).st_size == 0 or not self._replay(settings, seed, state):
+            if os.fstat(self._file).st_size == 0 or not self._replay(settings, seed, state, watch):
                 header = {
                     "kind": _KIND, "version": VERSION, "seed": seed, "settings": settings.to_form(),
                 }  # fmt: skip
@@ -71,7 +79,13 @@ class RoundLog:
             raise
         return 0
 
-    def _replay(self, settings: Settings, seed: int, state: State) -> bool:
+    def _replay(
+        self,
+        settings: LearnerSettings,
+        seed: int,
+        state: SegmentCounters,
+        watch: DriftWatch | None,
+    ) -> bool:
         """Count what the file holds; False if not even its first line is whole."""
         good = 0
         with self.path.open("rb") as file:
@@ -82,7 +96,7 @@ class RoundLog:
                 if at == 0:
                     _check_header(str(self.path), form, settings, seed)
                 else:
-                    _count(form, state)
+                    _count(form, state, watch)
                 good += len(line)
         os.ftruncate(self._file, good)
         self._end = good
@@ -104,7 +118,7 @@ class RoundLog:
         form = {"evidence": json.loads(evidence.to_json()), "segment": segment}
         self._write(json.dumps(form) + "\n")
 
-    def load_into(self, state: State) -> None:
+    def load_into(self, state: SegmentCounters) -> None:
         """Nobody else writes here: nothing to read."""
 
     def _write(self, text: str) -> None:
@@ -141,7 +155,7 @@ def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
                 yield RoundRecord.from_form(form)
 
 
-def _check_header(what: str, form: Any, settings: Settings, seed: int) -> None:
+def _check_header(what: str, form: Any, settings: LearnerSettings, seed: int) -> None:
     if form.get("kind") != _KIND:
         raise fail(f"{what}: kind", form.get("kind"), f"{_KIND!r}; is this a log of rounds?")
     if form.get("version") != VERSION:
@@ -153,13 +167,15 @@ def _check_header(what: str, form: Any, settings: Settings, seed: int) -> None:
     settings.check_same(form.get("settings"), what, exactly=form.get("seed") == seed)
 
 
-def _count(form: Any, state: State) -> None:
+def _count(form: Any, state: SegmentCounters, watch: DriftWatch | None) -> None:
     if "evidence" in form:
         evidence = Evidence.from_json(json.dumps(form["evidence"]))
         state.add_evidence(form.get("segment", ""), evidence)
         return
     record = RoundRecord.from_form(form)
-    state.apply(record.segment, record)
+    state.apply(record)
+    if watch is not None:  # alarms of the past were told when they came
+        watch.observe(record.segment, added_by(record.answered, record.disagreed).pairs)
     state.begun = max(state.begun, record.sequence)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object
 from stopwise.evidence import Evidence
+from stopwise.live.counters.segments import SegmentCounters
+from stopwise.storage import write_whole
 
 VERSION = 1
 _FIELDS = ("kind", "version", "settings", "seed", "state")
@@ -18,33 +18,9 @@ _KIND = "stopwise learner"
 
 
 def write_snapshot(path: str | Path, form: Mapping[str, Any]) -> None:
-    """Write beside the target, flush to disk, rename over it, flush the folder."""
-    target = Path(path)
+    """Write a snapshot whole, readable by its owner alone unless the file there says otherwise."""
     text = json.dumps({"kind": _KIND, "version": VERSION, **form}, allow_nan=False)
-    handle, temporary = tempfile.mkstemp(
-        prefix=f".{target.name}.", suffix=".tmp", dir=target.parent or "."
-    )
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    flush_folder(target.parent)
-
-
-def flush_folder(folder: Path) -> None:
-    """Make a rename or a new file in a folder survive a power cut, where the system can."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    write_whole(path, text + "\n", private=True)
 
 
 def read_snapshot(path: str | Path) -> Mapping[str, Any]:
@@ -76,12 +52,9 @@ def read_evidence(path: str | Path) -> dict[str, Evidence]:
 
     For a cascade whose prices have changed: read it here, add it with `Learner.add_evidence`.
     """
-    from stopwise.live.counters.state import State
-
     form = read_snapshot(path)
     settings = form["settings"]
     if not isinstance(settings, Mapping) or not isinstance(settings.get("stages"), list):
         raise StopwiseError(f"{path}: the settings name no stages")
-    state = State(len(settings["stages"]), discount=0.5 if settings.get("half_life") else 1.0)
-    state.restore(form["state"])
-    return {name: tally.evidence() for name, tally in state.tallies.items()}
+    memory = SegmentCounters(len(settings["stages"])).restored(form["state"])
+    return {name: tally.evidence() for name, tally in memory.tallies.items()}

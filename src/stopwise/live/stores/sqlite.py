@@ -11,11 +11,12 @@ from pathlib import Path
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.state import State
+from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
-from stopwise.live.settings import Settings
+from stopwise.live.record import RoundRecord
+from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Survives, check_survives
-from stopwise.live.stores.records import RoundRecord
+from stopwise.live.watching.drift import DriftWatch
 
 VERSION = 1
 
@@ -77,9 +78,15 @@ class SqliteStore:
         self._writer = 0
         self._changes = -1
         self._discount = 1.0
-        self._state: State | None = None
+        self._state: SegmentCounters | None = None
 
-    def attach(self, settings: Settings, seed: int, state: State) -> int:
+    def attach(
+        self,
+        settings: LearnerSettings,
+        seed: int,
+        state: SegmentCounters,
+        watch: DriftWatch | None,
+    ) -> int:
         """Open, refuse other settings, take a writer's number, read all counters."""
         if self._connection is not None:
             raise StopwiseError(f"{self.path}: this store is in use by another learner")
@@ -106,7 +113,9 @@ class SqliteStore:
         self.load_into(state)
         return self._writer
 
-    def _check_about(self, connection: sqlite3.Connection, settings: Settings, seed: int) -> None:
+    def _check_about(
+        self, connection: sqlite3.Connection, settings: LearnerSettings, seed: int
+    ) -> None:
         about = dict(connection.execute("SELECT name, value FROM about"))
         if not about:
             rows = {"version": VERSION, "seed": seed, "settings": settings.to_form()}
@@ -193,11 +202,11 @@ class SqliteStore:
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
         """Add evidence from elsewhere to the counters."""
         delta = self._empty()
-        delta.add_evidence(evidence)
+        delta.values = delta.with_evidence(evidence)
         with self._transaction() as connection:
             self._add(connection, segment, delta)
 
-    def load_into(self, state: State) -> None:
+    def load_into(self, state: SegmentCounters) -> None:
         """Read all counters, as of one moment."""
         with self._transaction(reading=True) as connection:
             rows = connection.execute("SELECT segment, counter, value FROM counters").fetchall()
@@ -209,7 +218,6 @@ class SqliteStore:
             segments.setdefault(segment, {})[counter] = value
         for segment, counters in segments.items():
             state.set_tally(segment, counters)
-        state.renew_pool()
         # Rounds begun here and still open have numbers above those that the file knows.
         state.begun = max(state.begun, begun)
         state.others = state.rounds - own

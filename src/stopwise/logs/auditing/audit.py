@@ -15,34 +15,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import FloatArray
-from stopwise.logs.analysis import settings_from
 from stopwise.logs.auditing.confidence_sequence import first_rejection, mean_bounds
-from stopwise.logs.judging.verdict import pair_indices
-from stopwise.logs.reading.rows import Rows, read_rows
-from stopwise.logs.settings import Settings
+from stopwise.logs.reading.pairs import pair_indices
+from stopwise.logs.reading.rows import LogRows, read_rows
+from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.problem import IntArray
 
 DEEP_PAYS, SHALLOW_ENOUGH = 1, -1
 
 
 @dataclass(frozen=True)
-class Plan:
+class AuditPlan:
     """Which stages are in question in a log, and what has to be learned of each pair.
 
     Attributes:
         rows: the items, all of which every stage answered.
-        tolerance: a difference in cost, in mistakes an item, that nobody minds.
+        tolerance: a difference in cost, in mistakes per item, that does not matter.
         level: chance that the audit ends with the truly best stage of the log.
     """
 
-    rows: Rows
+    rows: LogRows
     level: float
     tolerance: float = 0.0
 
@@ -150,18 +149,18 @@ class Audit:
 
 def plan_audit(
     log: object,
-    settings: Settings | None = None,
+    settings: LogSettings | None = None,
     *,
     tolerance: float = 0.0,
-    **given: Any,
-) -> Plan:
-    """Read a log and find what is in question; the tolerance is in cost units an item.
+    **given: Unpack[LogOptions],
+) -> AuditPlan:
+    """Read a log and find what is in question; the tolerance is in cost units per item.
 
     Items on which some stage abstained are left out, since they cannot be compared; and, where a
     truth is named to simulate with, those without one.
     """
     settings = settings_from(settings, given)
-    accepted = "a cost of 0 or more: a difference an item that nobody minds"
+    accepted = "a cost of 0 or more: a difference per item that does not matter"
     if finite_number("tolerance", tolerance, accepted) < 0:
         raise fail("tolerance", tolerance, accepted)
     rows = read_rows(log, settings)
@@ -170,7 +169,7 @@ def plan_audit(
         answered &= rows.truth >= 0
     if not answered.any():
         raise StopwiseError(f"{rows.name}: no row has an answer of every stage (and a truth)")
-    kept = Rows(
+    kept = LogRows(
         name=rows.name,
         stages=rows.stages,
         costs=rows.costs,
@@ -180,15 +179,15 @@ def plan_audit(
         truth=None if rows.truth is None else rows.truth[answered],
         left_out=rows.left_out + int((~answered).sum()),
     )
-    return Plan(kept, settings.level, tolerance / rows.costs.mistake_cost)
+    return AuditPlan(kept, settings.level, tolerance / rows.costs.mistake_cost)
 
 
-def label_order(plan: Plan, seed: int | np.random.SeedSequence) -> IntArray:
+def label_order(plan: AuditPlan, seed: int | np.random.SeedSequence) -> IntArray:
     """All items in the random order in which they would be labelled, if worth it."""
     return np.random.default_rng(seed).permutation(len(plan.rows.codes))
 
 
-def assess(plan: Plan, order: IntArray, truth: Mapping[int, int], batch: int = 20) -> Audit:
+def assess(plan: AuditPlan, order: IntArray, truth: Mapping[int, int], batch: int = 20) -> Audit:
     """Where the audit stands, given the labels (row number to code) that there are.
 
     A pair uses labels up to the first of its items that has none: using those beyond a gap, left
@@ -232,7 +231,9 @@ def _first_gap(labelled: NDArray[np.bool_]) -> int:
     return len(labelled) if labelled.all() else int(labelled.argmin())
 
 
-def _finding(plan: Plan, pair: tuple[int, int], items: IntArray, truth: IntArray) -> PairFinding:
+def _finding(
+    plan: AuditPlan, pair: tuple[int, int], items: IntArray, truth: IntArray
+) -> PairFinding:
     size, above, below = plan.claims(pair)
     gains = plan.gain(pair, items, truth)
     low, high = mean_bounds(gains, size, plan.alpha)

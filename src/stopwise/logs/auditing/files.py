@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
-from stopwise.logs.auditing.audit import Audit, Plan, assess, label_order
+from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, label_order
 from stopwise.logs.reading.labels import plain_label
+from stopwise.storage import write_whole
 
 _VERSION = 1
 _FIELDS = ("version", "log", "stages", "cumulative_costs", "mistake_cost", "level", "tolerance",
@@ -25,7 +26,7 @@ LABEL_COLUMN = "label"
 
 
 @dataclass(frozen=True)
-class State:
+class AuditState:
     """Labels by item, and what must not change while they are collected."""
 
     form: dict[str, Any]
@@ -33,14 +34,14 @@ class State:
     seed: int
 
 
-def fingerprint(plan: Plan) -> str:
+def fingerprint(plan: AuditPlan) -> str:
     """Tells whether a log is the one the audit began with."""
     digest = hashlib.sha256(plan.rows.codes.astype("<i8").tobytes())
     digest.update("\x00".join((*plan.rows.labels, *plan.rows.items)).encode())
     return digest.hexdigest()[:16]
 
 
-def load_state(path: Path, plan: Plan, seed: int) -> State:
+def load_state(path: Path, plan: AuditPlan, seed: int) -> AuditState:
     """The state in a file, or a fresh one; another log or other costs are refused."""
     if len(set(plan.rows.items)) != len(plan.rows.items):
         raise StopwiseError(
@@ -58,7 +59,7 @@ def load_state(path: Path, plan: Plan, seed: int) -> State:
         "tolerance": plan.tolerance,
     }
     if not path.exists():
-        return State(fresh, {}, whole_number("seed", seed, least=0))
+        return AuditState(fresh, {}, whole_number("seed", seed, least=0))
     form = parse_json_object(f"state {path}", _read(path))
     known_keys(f"state {path}", form, _FIELDS)
     for field in fresh:
@@ -66,15 +67,15 @@ def load_state(path: Path, plan: Plan, seed: int) -> State:
             what = "the log" if field == "log" else field
             raise StopwiseError(
                 f"state {path}: {what} is not what it was when this audit began; go on as before,"
-                " or begin anew with another --state"
+                " or begin again with another --state"
             )
     labels = form.get("labels")
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
         raise fail(f"state {path}: labels", labels, "an object from item to label")
-    return State(fresh, dict(labels), whole_number("seed", form.get("seed"), least=0))
+    return AuditState(fresh, dict(labels), whole_number("seed", form.get("seed"), least=0))
 
 
-def read_labels(path: Path, plan: Plan, state: State) -> int:
+def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
     """Add the labels that were filled in to the state; how many were new."""
     if not path.exists():
         return 0
@@ -101,7 +102,7 @@ def read_labels(path: Path, plan: Plan, state: State) -> int:
 
 
 def advance(
-    plan: Plan, state_path: Path, labels_path: Path, *, batch: int = 20, seed: int = 0,
+    plan: AuditPlan, state_path: Path, labels_path: Path, *, batch: int = 20, seed: int = 0,
     blind: bool = False,
 ) -> Audit:  # fmt: skip
     """One step of an audit: labels in, state saved, verdict updated, next items out."""
@@ -112,14 +113,14 @@ def advance(
     rows = {item: at for at, item in enumerate(plan.rows.items)}
     # A label that no stage ever gives is none of their codes: all of them are wrong there.
     truth = {rows[item]: codes.get(label, len(codes)) for item, label in state.labels.items()}
-    _write(state_path, json.dumps({**state.form, "seed": state.seed, "labels": state.labels},
+    write_whole(state_path, json.dumps({**state.form, "seed": state.seed, "labels": state.labels},
                                   indent=1) + "\n")  # fmt: skip
     audit = assess(plan, label_order(plan, state.seed), truth, batch)
-    _write(labels_path, _to_label(plan, audit, blind))
+    write_whole(labels_path, _to_label(plan, audit, blind))
     return audit
 
 
-def _to_label(plan: Plan, audit: Audit, blind: bool) -> str:
+def _to_label(plan: AuditPlan, audit: Audit, blind: bool) -> str:
     """The next items as CSV, with what the stages said unless that might sway the reader."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -137,16 +138,7 @@ def _read(path: Path) -> str:
         raise StopwiseError(f"{path}: cannot be read ({error})") from None
 
 
-def _write(path: Path, text: str) -> None:
-    aside = path.with_name(path.name + ".new")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
-    except OSError as error:
-        raise StopwiseError(f"{path}: cannot be written ({error.strerror})") from None
-
-
-def audit_dict(audit: Audit, plan: Plan, labels_path: Path) -> dict[str, Any]:
+def audit_dict(audit: Audit, plan: AuditPlan, labels_path: Path) -> dict[str, Any]:
     """What `stopwise audit --json` prints; error differences are shares of items."""
     names = audit.stages
     return {

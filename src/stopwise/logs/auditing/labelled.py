@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from stopwise.checks import StopwiseError, fail, whole_number
 from stopwise.logs.auditing.audit import Audit, assess, label_order, plan_audit
 from stopwise.logs.reading.labels import plain_label
+from stopwise.logs.settings import LogOptions
 
 
 def audit(
@@ -17,7 +18,7 @@ def audit(
     batch: int = 20,
     seed: int = 0,
     tolerance: float = 0.0,
-    **given: Any,
+    **given: Unpack[LogOptions],
 ) -> Audit:
     """Which stage is best, with as few labels as possible.
 

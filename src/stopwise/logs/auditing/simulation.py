@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from stopwise.checks import StopwiseError, whole_number
-from stopwise.logs.auditing.audit import DEEP_PAYS, Plan, label_order
+from stopwise.decisions import TIE, optimal_stage
+from stopwise.logs.auditing.audit import DEEP_PAYS, AuditPlan, label_order
 from stopwise.logs.auditing.confidence_sequence import first_rejection
 from stopwise.problem import IntArray
 
@@ -54,7 +55,7 @@ class AuditSimulation:
 
 
 def simulate_audit(
-    plan: Plan,
+    plan: AuditPlan,
     *,
     replications: int = 200,
     seed: int = 0,
@@ -85,13 +86,13 @@ def simulate_audit(
     for at, child in enumerate(seeds):
         audited, randomly, best = _simulate_once(plan, label_order(plan, child), rows.truth)
         counts.append((audited, randomly))
-        right += bool(totals[best] <= totals.min() + plan.tolerance + 1e-12)
+        right += bool(totals[best] <= totals.min() + plan.tolerance + TIE)
         if progress is not None:
             progress(at + 1, replications)
     table = np.array(counts, dtype=np.int64)
     return AuditSimulation(
         stages=rows.stages,
-        optimal_stage=int(np.flatnonzero(totals <= totals.min() + 1e-12)[-1]),
+        optimal_stage=optimal_stage(totals),
         items=len(rows.codes),
         worth_labelling=int(plan.worth_labelling(plan.candidates).sum()),
         audit_labels=table[:, 0],
@@ -100,7 +101,7 @@ def simulate_audit(
     )
 
 
-def _simulate_once(plan: Plan, order: IntArray, truth: IntArray) -> tuple[int, int, int]:
+def _simulate_once(plan: AuditPlan, order: IntArray, truth: IntArray) -> tuple[int, int, int]:
     """Labels taken by the audit, by random labelling, and the stage it ended with."""
     events = []
     for pair in plan.pairs:

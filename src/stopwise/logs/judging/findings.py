@@ -1,40 +1,46 @@
-"""What a warning is, and when a difference counts as one."""
+"""Everything that was found of a log: what words, plots and pages are made of."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
-
-SIGMAS = 4.5
-"""Standard errors from which a difference counts as one: under 1 in 100,000 by chance, each."""
-
-LOW_COUNT = 30
-"""Below this many items on a side, nothing is compared."""
-
-
-@dataclass(frozen=True)
-class LogWarning:
-    """A code for scripts, a sentence for people, and the stage it is about, if it is about one."""
-
-    code: str
-    message: str
-    stage: int | None = None
+from stopwise.evidence import Evidence
+from stopwise.logs.judging.log_warning import LogWarning
+from stopwise.logs.judging.mistake_costs import MistakeCostRange
+from stopwise.logs.judging.over_time import LogPart
+from stopwise.logs.judging.scoring import TruthScore
+from stopwise.logs.judging.segments import Segment
+from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.what_if import WhatIf
+from stopwise.logs.reading.counting import PatternCounts
 
 
-def difference(
-    x: int | np.int64, n: int | np.int64, y: int | np.int64, m: int | np.int64, extra: int = 1
-) -> float | None:
-    """x/n - y/m if it is more than chance (pooled z, `extra` comparisons at once), else None.
+@dataclass(frozen=True, repr=False)
+class Findings:
+    """Everything known of a log.
 
-    >>> difference(10, 100, 60, 100), difference(10, 100, 12, 100)
-    (-0.5, None)
+    Attributes:
+        name: what to call the log.
+        rows: items of the log.
+        verdict: where to stop, and how far that can be known.
+        evidence: the pair counters of all rows.
+        mistake_cost_ranges: which stage the rule chooses at which mistake cost.
+        what_ifs: what dropping a stage or swapping two would change.
+        warnings: what a careful reader of the log would point out.
+        over_time: the parts of the log in order; empty from evidence alone.
+        segments: a verdict for each value of the segment column.
+        counts: the counted patterns of outputs; None from evidence alone.
+        truth: how the verdict holds against the truth, if there is one.
     """
-    if min(n, m) < LOW_COUNT:
-        return None
-    pooled = float((x + y) / (n + m))
-    error = math.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
-    gap = float(x / n - y / m)
-    needed = math.sqrt(SIGMAS**2 + 2 * math.log(extra))
-    return gap if error > 0 and abs(gap) > needed * error else None
+
+    name: str
+    rows: int
+    verdict: Verdict
+    evidence: Evidence
+    mistake_cost_ranges: tuple[MistakeCostRange, ...]
+    what_ifs: tuple[WhatIf, ...]
+    warnings: tuple[LogWarning, ...]
+    over_time: tuple[LogPart, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    counts: PatternCounts | None = None
+    truth: TruthScore | None = None

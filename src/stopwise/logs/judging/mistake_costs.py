@@ -12,14 +12,14 @@ from stopwise.logs.judging.verdict import Verdict
 
 
 @dataclass(frozen=True)
-class Window:
+class MistakeCostRange:
     """A range of mistake costs, `start` included and `end` not, over which one stage is chosen.
 
     Attributes:
         certain: this stage is the best, whatever the truth. Only the first stage can be: that a
             shallower stage would not be enough is not knowable without labels.
         nothing_deeper_pays_below: below this mistake cost it is certain that no deeper stage is
-            worth its price; not above `start` if nowhere in the window.
+            worth its price; not above `start` if nowhere in the range.
     """
 
     start: float
@@ -29,17 +29,18 @@ class Window:
     nothing_deeper_pays_below: float
 
 
-def sweep(verdict: Verdict) -> tuple[Window, ...]:
-    """The windows from 0 to infinity, in order.
+def mistake_cost_ranges(verdict: Verdict) -> tuple[MistakeCostRange, ...]:
+    """The ranges from 0 to infinity, in order.
 
     The rule stops at the first stage i with C_j - C_i > M p_ij for all deeper j, that is, with
-    M < M_i = min_j (C_j - C_i) / p_ij; so the windows end at the M_i that exceed all before.
+    M < M_i = min_j (C_j - C_i) / p_ij; so the ranges end at the M_i that exceed all before.
 
     >>> from stopwise import Costs, Evidence
     >>> from stopwise.logs.judging.verdict import judge
     >>> evidence = Evidence.from_counts([[0, 1000], [0, 0]], [[0, 100], [0, 0]])
     >>> verdict = judge(("fast", "slow"), evidence, Costs.from_cumulative((0.0, 1.0)))
-    >>> [(round(w.start, 2), round(w.end, 2), w.stage, w.certain) for w in sweep(verdict)]
+    >>> ranges = mistake_cost_ranges(verdict)
+    >>> [(round(r.start, 2), round(r.end, 2), r.stage, r.certain) for r in ranges]
     [(0.0, 8.05, 0, True), (8.05, 10.0, 0, False), (10.0, inf, 1, False)]
     """
     count = len(verdict.stages)
@@ -49,7 +50,7 @@ def sweep(verdict: Verdict) -> tuple[Window, ...]:
         bounds[pair.shallow, pair.deep] = pair.may_differ_high
     chosen_until = limits(np.asarray(verdict.costs.cumulative), shares)
     certain_until = limits(verdict.cost_bounds.cumulative_low, bounds)
-    windows: list[Window] = []
+    ranges: list[MistakeCostRange] = []
     start = 0.0
     for stage in range(count):
         end = float(chosen_until[stage])
@@ -57,14 +58,14 @@ def sweep(verdict: Verdict) -> tuple[Window, ...]:
             continue
         sure_end = min(float(certain_until[stage]), end) if stage < count - 1 else start
         if stage == 0 and sure_end > start:
-            windows.append(Window(start, sure_end, stage, True, sure_end))
+            ranges.append(MistakeCostRange(start, sure_end, stage, True, sure_end))
             start = sure_end
         if end > start:
-            windows.append(Window(start, end, stage, False, max(sure_end, start)))
+            ranges.append(MistakeCostRange(start, end, stage, False, max(sure_end, start)))
             start = end
         if math.isinf(end):
             break
-    return tuple(windows)
+    return tuple(ranges)
 
 
 def limits(cumulative: FloatArray, shares: FloatArray) -> FloatArray:
@@ -78,7 +79,7 @@ def limits(cumulative: FloatArray, shares: FloatArray) -> FloatArray:
     for i in range(count - 1):
         steps = cumulative[i + 1 :] - cumulative[i]
         p = shares[i, i + 1 :]
-        # A step of no cost is never too dear, even where nothing disagrees: the test is strict.
+        # A step of no cost is never too expensive, even where all agree: the test is strict.
         ratios = np.where(steps > 0, np.inf, 0.0)
         np.divide(steps, p, out=ratios, where=p > 0)
         result[i] = ratios.min()

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from stopwise.costs import FloatArray
-from stopwise.logs.judging.findings import LOW_COUNT, LogWarning, difference
-from stopwise.logs.judging.verdict import pair_indices
-from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, Counts
-from stopwise.logs.reporting.words import share as percent
+from stopwise.logs.formatting import share as percent
+from stopwise.logs.judging.log_warning import LOW_COUNT, LogWarning, difference
+from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, PatternCounts
+from stopwise.logs.reading.pairs import pair_indices
 
 DRIFT = 0.02
 """Disagreement that moved by less is not worth a word."""
@@ -19,7 +19,7 @@ SORTED = 0.2
 """Outputs whose shares moved by more (in total variation) look sorted."""
 
 
-def changes_over_time(counts: Counts) -> Iterator[LogWarning]:
+def changes_over_time(counts: PatternCounts) -> Iterator[LogWarning]:
     """Disagreement, or the outputs themselves, differ between the first and the last fifth."""
     if counts.rows < 2 * LOW_COUNT or counts.blocks < 5:
         return
@@ -56,7 +56,9 @@ def changes_over_time(counts: Counts) -> Iterator[LogWarning]:
         )
 
 
-def _label_shift(first: Counts, last: Counts, at: int) -> tuple[float, int, int, float, float]:
+def _label_shift(
+    first: PatternCounts, last: PatternCounts, at: int
+) -> tuple[float, int, int, float, float]:
     """How far the outputs of a stage moved (total variation), and the label that moved most."""
     size = len(first.labels)
     shares = []
@@ -74,7 +76,7 @@ def _label_shift(first: Counts, last: Counts, at: int) -> tuple[float, int, int,
     return (size_of_move, at, label, float(a[label]), float(b[label]))
 
 
-def abstentions(counts: Counts) -> Iterator[LogWarning]:
+def abstentions(counts: PatternCounts) -> Iterator[LogWarning]:
     """Stages that often give no answer."""
     for at, stage in enumerate(counts.stages):
         called = counts.number[counts.codes[:, at] != NOT_CALLED].sum()
@@ -89,7 +91,7 @@ def abstentions(counts: Counts) -> Iterator[LogWarning]:
             )
 
 
-def partial(counts: Counts) -> Iterator[LogWarning]:
+def partial(counts: PatternCounts) -> Iterator[LogWarning]:
     """Stages that were called on a part of the rows only."""
     for at, stage in enumerate(counts.stages):
         missing = counts.number[counts.codes[:, at] == NOT_CALLED].sum()
@@ -103,7 +105,7 @@ def partial(counts: Counts) -> Iterator[LogWarning]:
             )
 
 
-def labels_alike(counts: Counts) -> Iterator[LogWarning]:
+def labels_alike(counts: PatternCounts) -> Iterator[LogWarning]:
     """Labels that differ only by upper and lower case are probably one."""
     spelled: dict[str, str] = {}
     for label in counts.labels:
@@ -119,7 +121,7 @@ def labels_alike(counts: Counts) -> Iterator[LogWarning]:
 # ---- selective logs -------------------------------------------------------------------------
 
 
-def selective_stages(counts: Counts) -> dict[int, str]:
+def selective_stages(counts: PatternCounts) -> dict[int, str]:
     """Stages that were called on rows unlike the others, and how that shows.
 
     If production stopped early for a reason that has to do with the outputs, the pairs of a deep
@@ -141,7 +143,7 @@ def selective_stages(counts: Counts) -> dict[int, str]:
     return found
 
 
-def _unlike(called: Counts, other: Counts, stage: int) -> str | None:
+def _unlike(called: PatternCounts, other: PatternCounts, stage: int) -> str | None:
     names = called.stages
     a, b = called.evidence(), other.evidence()
     for i, k in pair_indices(stage):
@@ -165,7 +167,7 @@ def _unlike(called: Counts, other: Counts, stage: int) -> str | None:
     return None
 
 
-def _label_counts(part: Counts, at: int) -> FloatArray:
+def _label_counts(part: PatternCounts, at: int) -> FloatArray:
     here = part.codes[:, at] >= 0
     seen = np.bincount(part.codes[here, at], weights=part.number[here], minlength=len(part.labels))
     return np.asarray(seen)

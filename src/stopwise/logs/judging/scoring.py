@@ -8,16 +8,16 @@ import numpy as np
 
 from stopwise.checks import StopwiseError
 from stopwise.costs import FloatArray
-from stopwise.decisions import TIE
+from stopwise.decisions import TIE, optimal_stage
 from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.reading.counting import NOT_CALLED, encode, tell_blanks_apart
 from stopwise.logs.reading.files import collect, need_polars
-from stopwise.logs.reading.layouts import Log
+from stopwise.logs.reading.log import Log
 
 
 @dataclass(frozen=True)
-class Score:
-    """What is true of the stages, and how good the verdict was. Regret is in mistakes an item.
+class TruthScore:
+    """What is true of the stages, and how good the verdict was. Regret is in mistakes per item.
 
     Attributes:
         rows: items with a truth.
@@ -40,16 +40,16 @@ class Score:
     certain_but_wrong: tuple[tuple[int, int], ...]
 
 
-def score(log: Log, verdict: Verdict) -> Score:
+def score(log: Log, verdict: Verdict) -> TruthScore:
     """Count errors in the log and compare.
 
     >>> import polars
     >>> from stopwise import Costs, Evidence
     >>> from stopwise.logs.reading.layouts import open_log
-    >>> from stopwise.logs.settings import Settings
+    >>> from stopwise.logs.settings import LogSettings
     >>> from stopwise.logs.judging.verdict import judge
     >>> frame = polars.DataFrame({"a": [0, 1], "b": [1, 1], "truth": [1, 1]})
-    >>> log = open_log(frame, Settings(stages=("a", "b"), costs=(0, 0.25), truth="truth"))
+    >>> log = open_log(frame, LogSettings(stages=("a", "b"), costs=(0, 0.25), truth="truth"))
     >>> evidence = Evidence.from_prefixes(2, [[0, 1], [1, 1]])
     >>> scored = score(log, judge(("a", "b"), evidence, Costs.from_cumulative((0.0, 0.25))))
     >>> scored.error_rates, scored.optimal_stage, scored.regret_of_recommended
@@ -88,14 +88,13 @@ def score(log: Log, verdict: Verdict) -> Score:
     return _score(verdict, errors, int(number.sum()), with_silence)
 
 
-def _score(verdict: Verdict, errors: FloatArray, rows: int, with_silence: FloatArray) -> Score:
+def _score(verdict: Verdict, errors: FloatArray, rows: int, with_silence: FloatArray) -> TruthScore:
     totals = errors + verdict.costs.in_mistakes
-    # The largest index among the minimisers, as in stopwise.problem.
-    best = int(np.flatnonzero(totals <= totals.min() + TIE)[-1])
+    best = optimal_stage(totals)
     beyond = [pair for pair in verdict.pairs if pair.shallow == best]
     margin = min((pair.threshold - pair.disagreement for pair in beyond), default=None)
     regret = np.maximum(totals - totals[best], 0.0)
-    return Score(
+    return TruthScore(
         rows=rows,
         error_rates=errors,
         error_rates_if_abstaining_is_wrong=with_silence,

@@ -19,14 +19,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
-from stopwise.decisions import TIE
+from stopwise.decisions import TIE, first_passing_stage
 from stopwise.evidence import Counts, Evidence
 from stopwise.logs.judging.intervals import rows_needed, share_bounds
+from stopwise.logs.reading.costs import CostBounds
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED
+from stopwise.logs.reading.pairs import pair_indices, refuse_no_overlap
 from stopwise.policies.uss_ts import UssTs
 from stopwise.problem import IntArray
 
@@ -40,20 +40,6 @@ class Doubt:
 
     seen: Counts
     differ: Counts
-
-
-@dataclass(frozen=True)
-class CostBounds:
-    """Each stage's own cost with an interval; for given costs the interval is a point."""
-
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    measured: bool
-
-    @property
-    def cumulative_low(self) -> FloatArray:
-        """The least that the stages up to each one cost."""
-        return np.cumsum(self.low)
 
 
 @dataclass(frozen=True)
@@ -103,9 +89,9 @@ class Verdict:
             False of the last stage, which has none deeper. That a shallower stage would not be
             enough is never certain, so only of the first stage does this prove that it is the best.
         probability_by_stage: posterior probability that each stage is the rule's choice.
-        worst_case_regret: of every stage, in mistakes an item, at the shares seen in the log;
+        worst_case_regret: of every stage, in mistakes per item, at the shares seen in the log;
             `worst_case_regret_high` at the upper bounds.
-        savings: what an item costs less than with always-last.
+        savings: how much less one item costs than with always-last.
         answers_changed: share of answers that differ from always-last, seen; `..._at_most`: bound.
     """
 
@@ -159,9 +145,7 @@ def rule_choice(disagreement: FloatArray, thresholds: FloatArray) -> int:
     >>> rule_choice(shares, Costs.from_cumulative((0.0, 0.2, 0.5)).thresholds)
     1
     """
-    passes = thresholds > disagreement + TIE
-    last = len(passes) - 1
-    return next(i for i in range(last + 1) if i == last or passes[i, i + 1 :].all())
+    return first_passing_stage(thresholds, disagreement)
 
 
 def worst_cases(disagreement: FloatArray, in_mistakes: FloatArray) -> FloatArray:
@@ -268,27 +252,3 @@ def pair_tail(level: float, count: int, measured: bool, families: int) -> float:
     0.003333
     """
     return (1 - level) / (count * (count - 1) // 2) / families / (2 if measured else 1)
-
-
-def pair_indices(count: int) -> list[tuple[int, int]]:
-    """All (shallow, deep), in order.
-
-    >>> pair_indices(3)
-    [(0, 1), (0, 2), (1, 2)]
-    """
-    return [(i, j) for i in range(count) for j in range(i + 1, count)]
-
-
-def refuse_no_overlap(stages: tuple[str, ...], evidence: Evidence) -> None:
-    """Two stages that never answered the same item cannot be compared."""
-    for i, j in pair_indices(evidence.stage_count):
-        if evidence.seen[i, j] == 0:
-            raise StopwiseError(
-                f"stages {stages[i]} and {stages[j]}: no item was answered by both, so their"
-                " disagreement is unknown; leave one out, or log both on some items (shadow mode)"
-            )
-
-
-def unseen_pairs(evidence: Evidence) -> NDArray[np.bool_]:
-    """Which pairs i < j were never seen together."""
-    return np.asarray(np.triu(evidence.seen == 0, 1))

@@ -8,24 +8,25 @@ import numpy as np
 
 from stopwise.costs import FloatArray
 from stopwise.evidence import Evidence
-from stopwise.logs.judging.findings import LOW_COUNT, SIGMAS, LogWarning
+from stopwise.logs.formatting import share as percent
+from stopwise.logs.judging.log_warning import LOW_COUNT, SIGMAS, LogWarning
 from stopwise.logs.judging.row_warnings import abstentions, changes_over_time, labels_alike, partial
 from stopwise.logs.judging.verdict import Verdict
-from stopwise.logs.reading.counting import Counts
-from stopwise.logs.reporting.words import share as percent
+from stopwise.logs.reading.counting import PatternCounts
+from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
 
 OUTLIER_RATIO = 1.5
 """A stage is an outlier if even its nearest stage is this much further than the others' nearest."""
 
 ORDER_RATIO = 1.25
-"""A dearer stage is questioned if it differs from the rest this many times as often."""
+"""An expensive stage is questioned if it differs from the rest this many times as often."""
 
 FEW_ROWS = 100
 
 
 def warnings_of(
-    counts: Counts, verdict: Verdict, evidence: Evidence, selective: dict[int, str]
+    counts: PatternCounts, verdict: Verdict, evidence: Evidence, selective: dict[int, str]
 ) -> list[LogWarning]:
     """All that should be pointed out, the weightiest first."""
     found = [LogWarning("selective_log", text) for text in selective.values()]
@@ -45,7 +46,7 @@ def warnings_of_evidence(
     return [
         *outlier_stages(verdict),
         *first,
-        *too_dear(verdict),
+        *too_expensive(verdict),
         *too_few_rows(verdict),
         *switching_twice(evidence, labels),
     ]
@@ -75,7 +76,7 @@ def outlier_stages(verdict: Verdict) -> Iterator[LogWarning]:
         if s == 0:
             advice = "As the cheapest it may well be the worst stage."
         elif s == int(np.argmax(verdict.costs.per_stage)):
-            advice = "It is the dearest, and yet may well be the worst stage: try without it."
+            advice = "It is the most expensive, yet may well be the worst stage: try without it."
         else:
             advice = "It may well be the worst stage: try without it."
         yield LogWarning(
@@ -87,8 +88,8 @@ def outlier_stages(verdict: Verdict) -> Iterator[LogWarning]:
         )
 
 
-def order_in_question(counts: Counts) -> Iterator[LogWarning]:
-    """A dearer stage further from the rest than a cheaper one.
+def order_in_question(counts: PatternCounts) -> Iterator[LogWarning]:
+    """A more expensive stage further from the rest than a cheaper one.
 
     If errors were independent, the stage that differs more from all others would be the worse one
     (with two labels, 1 - 2 p_ij = (1 - 2 gamma_i)(1 - 2 gamma_j)). They never quite are: a hint.
@@ -124,12 +125,12 @@ def _further(codes: IntArray, number: IntArray, rows: int, i: int, j: int) -> fl
     return mean if mean > max(SIGMAS * error, least) else None
 
 
-def too_dear(verdict: Verdict) -> Iterator[LogWarning]:
+def too_expensive(verdict: Verdict) -> Iterator[LogWarning]:
     """A step that costs as much as a mistake: mostly costs and mistake cost in other units."""
     for pair in verdict.pairs:
         if pair.deep == pair.shallow + 1 and pair.threshold >= 1:
             yield LogWarning(
-                "dearer_than_a_mistake",
+                "costs_more_than_a_mistake",
                 f"calling {verdict.stages[pair.deep]} costs {pair.threshold:.4g} times a mistake,"
                 " so it cannot pay whatever it answers. Are its cost and the mistake cost in the"
                 " same units, for one item?",
@@ -173,6 +174,19 @@ def too_few_rows(verdict: Verdict) -> Iterator[LogWarning]:
                 f" {verdict.stages[pair.shallow]}: about {pair.more_rows_settle:,} items like these"
                 f" would do (now {pair.seen:,}), without labels.",
             )
+
+
+def assumed_settings(settings: LogSettings) -> list[LogWarning]:
+    """What was assumed because nobody said it."""
+    if settings.mistake_cost is not None:
+        return []
+    return [
+        LogWarning(
+            "mistake_cost_assumed",
+            "no mistake cost was given, so a wrong answer is taken to cost 1 in the units of the"
+            " costs; see the ranges of mistake costs for other values.",
+        )
+    ]
 
 
 # ---- tools ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ class WhatIf:
         change: what is done, in words.
         stages: the new order (indices of the present stages).
         recommended: the rule's choice there (index of a present stage).
-        cost: what an item costs when stopped there; `cost_change` against the present choice.
+        cost: what one item costs when stopped there; `cost_change` against the present choice.
         worst_case_regret: of that choice, among the stages that are left, in mistakes.
     """
 

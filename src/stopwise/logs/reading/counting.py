@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
+from stopwise.logs.reading.costs import MeasuredCosts
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label, refuse_disjoint_labels, too_many_labels
-from stopwise.logs.reading.layouts import Log
+from stopwise.logs.reading.log import Log
 from stopwise.problem import IntArray
 
 if TYPE_CHECKING:
@@ -34,21 +35,12 @@ _PEEK = 100_000
 
 
 @dataclass(frozen=True)
-class MeasuredCosts:
-    """Number, sum and sum of squares of every stage's costs over the rows that called it."""
-
-    number: NDArray[np.float64]
-    total: NDArray[np.float64]
-    squares: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Counts:
+class PatternCounts:
     """How often each pattern of outputs occurs.
 
     Attributes:
         labels: written form of every output; a code is an index into it.
-        codes: a row a pattern, a column a stage; -1 is *abstained*, -2 *not called*.
+        codes: one row per pattern, one column per stage; -1 is *abstained*, -2 *not called*.
         number: how many rows of the log have the pattern.
         block: which of the `blocks` parts of the log they lie in.
         segment: index into `segments`, or -1 for a blank one.
@@ -69,7 +61,7 @@ class Counts:
         """Rows of the log, or items of a long one."""
         return int(self.number.sum())
 
-    def where(self, mask: NDArray[np.bool_]) -> Counts:
+    def where(self, mask: NDArray[np.bool_]) -> PatternCounts:
         """Only these patterns."""
         return replace(
             self,
@@ -83,8 +75,16 @@ class Counts:
         """The pair counters of these rows."""
         return Evidence.from_codes(self.codes, self.number)
 
+    def by_stage(self) -> dict[str, list[int]]:
+        """How often each stage answered, abstained and was not called."""
+        return {
+            "answered": [int(n) for n in self.number @ (self.codes >= 0)],
+            "abstained": [int(n) for n in self.number @ (self.codes == ABSTAINED_CODE)],
+            "not_called": [int(n) for n in self.number @ (self.codes == NOT_CALLED)],
+        }
 
-def count(log: Log, *, compare_labels: bool = True) -> Counts:
+
+def count(log: Log, *, compare_labels: bool = True) -> PatternCounts:
     """Read a log once and count its patterns.
 
     Args:
@@ -93,9 +93,9 @@ def count(log: Log, *, compare_labels: bool = True) -> Counts:
 
     >>> import polars
     >>> from stopwise.logs.reading.layouts import open_log
-    >>> from stopwise.logs.settings import Settings
+    >>> from stopwise.logs.settings import LogSettings
     >>> frame = polars.DataFrame({"fast": ["a", "b", None], "slow": ["a", "a", "a"]})
-    >>> counts = count(open_log(frame, Settings(stages=("fast", "slow"), costs=(1, 5))))
+    >>> counts = count(open_log(frame, LogSettings(stages=("fast", "slow"), costs=(1, 5))))
     >>> counts.rows, counts.evidence().seen[0, 1], counts.evidence().disagreed[0, 1]
     (3, np.int64(2), np.int64(1))
     """
@@ -134,7 +134,7 @@ def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:
     return indexed.group_by([*keys, (polars.col("row") // length).alias("block")]).agg(sums)
 
 
-def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) -> Counts:
+def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) -> PatternCounts:
     labels: dict[str, int] = {}
     columns = []
     for at, stage in enumerate(log.stages):
@@ -156,7 +156,7 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
                 "segment", f"{len(segments)} different values",
                 f"a column with at most {_MOST_SEGMENTS}",
             )  # fmt: skip
-    return Counts(
+    return PatternCounts(
         stages=log.stages,
         labels=tuple(labels),
         codes=tell_blanks_apart(log, table, raw),
@@ -228,7 +228,7 @@ def _measured(log: Log, table: pl.DataFrame) -> MeasuredCosts:
     for at, stage in enumerate(log.stages):
         if bool(table[f"bad{at}"].any()):
             raise StopwiseError(
-                f"costs of {stage}: not all are numbers; mend them or give --costs 1,2,..."
+                f"costs of {stage}: not all are numbers; correct them or give --costs 1,2,..."
             )
         least: Any = table[f"least{at}"].min()
         if least is not None and float(least) < 0:

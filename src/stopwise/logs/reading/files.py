@@ -128,7 +128,7 @@ def _kind(path: Path) -> str:
     if found != kind and not (kind == "CSV" and found == "text"):
         raise StopwiseError(
             f"{path}: named as {kind}, but this is {_ARTICLE[found]}; give it its right ending"
-            " or save it anew"
+            " or save it again"
         )
     if kind == "Parquet" and end not in (b"PAR1", b"PARE"):
         raise StopwiseError(f"{path}: this Parquet file is cut off; write or copy it again")

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stopwise.evidence import Evidence
+from stopwise.logs.reading.counting import count
 from stopwise.logs.reading.labels import plain_label
+from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.settings import LogSettings
 
 
 def evidence_of_frame(frame: Any, stages: Sequence[str]) -> Evidence:
@@ -18,13 +21,9 @@ def evidence_of_frame(frame: Any, stages: Sequence[str]) -> Evidence:
     >>> total.seen[0, 1], total.disagreed[0, 1]
     (np.int64(2), np.int64(1))
     """
-    from stopwise.logs.reading.counting import count
-    from stopwise.logs.reading.layouts import open_log
-    from stopwise.logs.settings import Settings
-
     if not len(frame):
         return Evidence(len(stages))
-    settings = Settings(stages=tuple(stages), costs=(0.0,) * len(stages), max_labels=10**9)
+    settings = LogSettings(stages=tuple(stages), costs=(0.0,) * len(stages), max_labels=10**9)
     return count(open_log(frame, settings), compare_labels=False).evidence()
 
 

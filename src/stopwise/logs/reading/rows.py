@@ -9,8 +9,7 @@ import numpy as np
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
-from stopwise.logs.analysis import costs_of
-from stopwise.logs.judging.verdict import refuse_no_overlap
+from stopwise.logs.reading.costs import costs_of
 from stopwise.logs.reading.counting import (
     NOT_CALLED,
     count,
@@ -18,17 +17,19 @@ from stopwise.logs.reading.counting import (
     tell_blanks_apart,
 )
 from stopwise.logs.reading.files import collect
-from stopwise.logs.reading.layouts import Log, open_log
-from stopwise.logs.settings import Settings
+from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.log import Log
+from stopwise.logs.reading.pairs import refuse_no_overlap
+from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
 
 
 @dataclass(frozen=True)
-class Rows:
+class LogRows:
     """The complete rows of a log: those on which every stage was called.
 
     Attributes:
-        codes: a row an item, a column a stage; -1 is *abstained*.
+        codes: one row per item, one column per stage; -1 is *abstained*.
         items: what each item is called.
         truth: the code of each item's truth, -1 where blank; None where there is none.
         left_out: rows on which some stage was not called.
@@ -48,12 +49,12 @@ class Rows:
         return Evidence.from_codes(self.codes)
 
 
-def read_rows(log: object, settings: Settings) -> Rows:
+def read_rows(log: object, settings: LogSettings) -> LogRows:
     """Read a log row by row; rows that stopped early are left out.
 
     >>> import polars
     >>> frame = polars.DataFrame({"a": ["x", "y", "x"], "b": ["x", "x", None]})
-    >>> rows = read_rows(frame, Settings(stages=("a", "b"), costs=(1, 2)))
+    >>> rows = read_rows(frame, LogSettings(stages=("a", "b"), costs=(1, 2)))
     >>> rows.codes.tolist(), rows.left_out
     ([[0, 0], [1, 0]], 1)
     """
@@ -63,7 +64,7 @@ def read_rows(log: object, settings: Settings) -> Rows:
     return _read(opened, costs)
 
 
-def _read(log: Log, costs: Costs) -> Rows:
+def _read(log: Log, costs: Costs) -> LogRows:
     columns = [f"y{at}" for at in range(len(log.stages))]
     calls = [f"k{at}" for at, known in enumerate(log.calls_known) if known]
     extra = (["truth"] if log.truth is not None else []) + (["item"] if log.has_item else [])
@@ -83,7 +84,7 @@ def _read(log: Log, costs: Costs) -> Rows:
         if log.has_item
         else [str(at + 1) for at in range(len(codes))]
     )
-    rows = Rows(
+    rows = LogRows(
         name=log.name,
         stages=log.stages,
         costs=costs,

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import FloatArray
-from stopwise.decisions import TIE
-from stopwise.logs.judging.verdict import rule_choice
-from stopwise.logs.reading.rows import Rows
+from stopwise.decisions import first_passing_stage, optimal_stage
+from stopwise.logs.reading.rows import LogRows
 from stopwise.problem import IntArray
 
 PARTS = 20
@@ -22,17 +21,17 @@ Run = tuple[IntArray, IntArray]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a way to stop, an item on average.
+class ReplayOutcome:
+    """What came of a way to stop, on average per item.
 
     Attributes:
         name: of the policy or baseline.
-        cost: what an item costs.
+        cost: what one item costs.
         differs: share of answers that differ from always-last.
         no_answer: share of items that ended at a stage that abstained.
         stage_share: share of items that stopped at each stage.
         error_rate: with truth: share of wrong answers, no answer included.
-        regret: with truth: what an item costs more, mistakes included, than under the best fixed
+        regret: with truth: what one item costs more, mistakes included, than under the best fixed
             stage in hindsight; in mistakes. May be negative where a rule looks at the outputs.
         cost_half_width, differs_half_width, regret_half_width: of 95 % intervals over
             replications; 0 where nothing is random.
@@ -53,7 +52,7 @@ class Outcome:
 class Scorer:
     """Turns depths into cost, changes and, with truth, errors."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: LogRows) -> None:
         self.rows = rows
         self.optimal_stage: int | None = None
         self._wrong: FloatArray | None = None
@@ -62,7 +61,7 @@ class Scorer:
             self._wrong = (rows.codes != rows.truth[:, None]).astype(np.float64)
             totals = self._wrong.mean(axis=0) + rows.costs.in_mistakes
             self.best_total = float(totals.min())
-            self.optimal_stage = int(np.flatnonzero(totals <= self.best_total + TIE)[-1])
+            self.optimal_stage = optimal_stage(totals)
 
     def values(self, index: IntArray, depths: IntArray) -> dict[str, float]:
         """Averages over the items of a run."""
@@ -80,10 +79,10 @@ class Scorer:
             found["regret"] = total - self.best_total
         return found
 
-    def outcome(self, name: str, depths: IntArray) -> Outcome:
+    def outcome(self, name: str, depths: IntArray) -> ReplayOutcome:
         """Of a way to stop that has no chance in it, over all rows."""
         index = np.arange(len(depths))
-        return Outcome(
+        return ReplayOutcome(
             name=name,
             stage_share=shares_of(depths, len(self.rows.stages)),
             **self.values(index, depths),
@@ -92,7 +91,7 @@ class Scorer:
 
 def summarise(
     name: str, scorer: Scorer, runs: list[Run]
-) -> tuple[Outcome, tuple[tuple[int, tuple[float, ...]], ...]]:
+) -> tuple[ReplayOutcome, tuple[tuple[int, tuple[float, ...]], ...]]:
     """The outcome of a policy over its runs, and its stage share in each part of the rounds."""
     count = len(scorer.rows.stages)
     values = [scorer.values(*run) for run in runs]
@@ -108,12 +107,12 @@ def summarise(
         (int(end), shares_of(depths[:, start:end].ravel(), count))
         for start, end in itertools.pairwise(ends)
     )
-    return Outcome(
+    return ReplayOutcome(
         name=name, stage_share=shares_of(depths.ravel(), count), **means, **widths
     ), over_time
 
 
-def baselines(scorer: Scorer, outcome: Outcome) -> Iterator[Outcome]:
+def baselines(scorer: Scorer, outcome: ReplayOutcome) -> Iterator[ReplayOutcome]:
     """What a policy should be held against, over the same rows."""
     rows = scorer.rows
     length, last = len(rows.codes), len(rows.stages) - 1
@@ -127,14 +126,14 @@ def baselines(scorer: Scorer, outcome: Outcome) -> Iterator[Outcome]:
         best = scorer.optimal_stage
         yield scorer.outcome(f"best fixed stage in hindsight ({rows.stages[best]})", fixed(best))
     else:
-        best = rule_choice(rows.evidence().disagreement, rows.costs.thresholds)
+        best = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
         name = f"the rule's stage, knowing the whole log ({rows.stages[best]})"
         yield scorer.outcome(name, fixed(best))
     yield scorer.outcome("on until two in a row agree", two_in_a_row(rows.codes))
     # Expected values of a stage drawn blindly with the policy's own shares, so at its cost.
     each = [scorer.values(np.arange(length), fixed(stage)) for stage in range(last + 1)]
     shares = outcome.stage_share
-    yield Outcome(
+    yield ReplayOutcome(
         name="random stopping at equal cost",
         stage_share=shares,
         **{key: sum(p * v[key] for p, v in zip(shares, each, strict=True)) for key in each[0]},

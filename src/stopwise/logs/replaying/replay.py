@@ -5,25 +5,31 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.display import frame, html_table
 from stopwise.evidence import ABSTAINED, Evidence
-from stopwise.logs.analysis import settings_from
-from stopwise.logs.reading.rows import Rows, read_rows
-from stopwise.logs.replaying.outcomes import Outcome, Run, Scorer, baselines, summarise
-from stopwise.logs.settings import Settings
+from stopwise.logs.formatting import amount, share
+from stopwise.logs.reading.rows import LogRows, read_rows
+from stopwise.logs.replaying.outcomes import ReplayOutcome, Run, Scorer, baselines, summarise
+from stopwise.logs.reporting.drawing import plot_stage_shares
+from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
 
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.axes import Axes
+
 ORDERS = ("log", "shuffled")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Replay:
     """The result of `replay`: the policy first, then the baselines.
 
@@ -39,12 +45,35 @@ class Replay:
     order: str
     seed: int
     left_out: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ReplayOutcome, ...]
     over_time: tuple[tuple[int, tuple[float, ...]], ...]
     optimal_stage: int | None
 
+    def to_frame(self) -> polars.DataFrame:
+        """A polars frame with one row for each way to stop: the policy first."""
+        return frame([_record(self, outcome) for outcome in self.outcomes])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Where the policy stopped, in each part of the rounds, on matplotlib axes."""
+        return plot_stage_shares(self.stages, self.over_time, ax)
+
+    def __str__(self) -> str:
+        first = self.outcomes[0]
+        return (
+            f"{self.policy} over {self.rounds:,} items: each costs {amount(first.cost)} on average,"
+            f" and {share(first.differs)} of the answers differ from those of {self.stages[-1]}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Replay of {self.policy} over {self.rounds:,} items>"
+
+    def _repr_html_(self) -> str:
+        records = [_record(self, outcome) for outcome in self.outcomes]
+        rows = [list(record.values()) for record in records]
+        return html_table(list(records[0]), rows, title=str(self))
+
     def to_dict(self) -> dict[str, Any]:
-        """What `stopwise replay --json` prints; regrets are in mistakes an item."""
+        """What `stopwise replay --json` prints; regrets are in mistakes per item."""
         return {
             "version": 1,
             "policy": self.policy,
@@ -67,18 +96,32 @@ class Replay:
         }
 
 
+def _record(result: Replay, outcome: ReplayOutcome) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "name": outcome.name,
+        "cost": outcome.cost,
+        "differs": outcome.differs,
+        "no_answer": outcome.no_answer,
+    }
+    if outcome.error_rate is not None:
+        record |= {"error_rate": outcome.error_rate, "regret": outcome.regret}
+    for stage, value in zip(result.stages, outcome.stage_share, strict=True):
+        record[f"stops at {stage}"] = value
+    return record
+
+
 def replay(
     log: object,
     policy: str | Policy = "uss-ts",
-    settings: Settings | None = None,
+    settings: LogSettings | None = None,
     *,
-    order: str = "log",
+    order: Literal["log", "shuffled"] = "log",
     replications: int = 20,
     rounds: int | None = None,
     seed: int = 0,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    **given: Any,
+    **given: Unpack[LogOptions],
 ) -> Replay:
     """Run a policy over a log, showing it in each round only the stages that it calls.
 
@@ -128,7 +171,7 @@ def replay(
     )
 
 
-def run_once(rows: Rows, policy: Policy, order: IntArray, rng: np.random.Generator) -> IntArray:
+def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Generator) -> IntArray:
     """One run over the rows in this order; the depth of every round.
 
     The policy is handed the outputs of the stages that it called and nothing else.
@@ -146,7 +189,7 @@ def run_once(rows: Rows, policy: Policy, order: IntArray, rng: np.random.Generat
 
 
 def _runs(
-    rows: Rows,
+    rows: LogRows,
     policy: Policy,
     order: str,
     length: int,
@@ -172,7 +215,9 @@ def _runs(
     yield from done(workers(delayed(_one)(*task) for task in tasks))
 
 
-def _one(rows: Rows, policy: Policy, order: str, length: int, seed: np.random.SeedSequence) -> Run:
+def _one(
+    rows: LogRows, policy: Policy, order: str, length: int, seed: np.random.SeedSequence
+) -> Run:
     order_seed, policy_seed = seed.spawn(2)
     index = np.arange(length)
     if order == "shuffled":
@@ -180,14 +225,14 @@ def _one(rows: Rows, policy: Policy, order: str, length: int, seed: np.random.Se
     return index, run_once(rows, policy, index, np.random.default_rng(policy_seed))
 
 
-def _first(rows: Rows, length: int) -> Rows:
+def _first(rows: LogRows, length: int) -> LogRows:
     truth = None if rows.truth is None else rows.truth[:length]
     return dataclasses.replace(
         rows, codes=rows.codes[:length], items=rows.items[:length], truth=truth
     )
 
 
-def _with_known_truth(rows: Rows) -> Rows:
+def _with_known_truth(rows: LogRows) -> LogRows:
     assert rows.truth is not None
     known = rows.truth >= 0
     if not known.any():

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import Any
 
-from stopwise.logs.analysis import no_infinity, stage_counts
-
-if TYPE_CHECKING:
-    from stopwise.logs.analysis import Analysis
-    from stopwise.logs.judging.scoring import Score
-    from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.findings import Findings
+from stopwise.logs.judging.scoring import TruthScore
+from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.reporting.words import verdict_sentence
 
 VERSION = 1
 
 
-def analysis_dict(analysis: Analysis) -> dict[str, Any]:
-    """The whole analysis. Regrets are in mistakes an item, costs and savings in cost units."""
+def analysis_dict(analysis: Findings) -> dict[str, Any]:
+    """The whole analysis. Regrets are in mistakes per item, costs and savings in cost units."""
     names = analysis.verdict.stages
     form: dict[str, Any] = {
         "version": VERSION,
         "log": analysis.name,
-        "sentence": analysis.sentence,
+        "sentence": verdict_sentence(analysis.verdict),
         **verdict_dict(analysis.verdict),
         "rows": analysis.rows,
         "warnings": [
@@ -33,13 +32,13 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
         ],
         "sweep": [
             {
-                "from": window.start,
-                "to": no_infinity(window.end),
-                "stage": names[window.stage],
-                "certain": window.certain,
-                "nothing_deeper_pays_below": no_infinity(window.nothing_deeper_pays_below),
+                "from": here.start,
+                "to": no_infinity(here.end),
+                "stage": names[here.stage],
+                "certain": here.certain,
+                "nothing_deeper_pays_below": no_infinity(here.nothing_deeper_pays_below),
             }
-            for window in analysis.sweep
+            for here in analysis.mistake_cost_ranges
         ],
         "what_if": [
             {
@@ -56,7 +55,7 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
         "switched_twice": int(analysis.evidence.switched_twice),
     }
     if analysis.counts is not None:
-        form |= stage_counts(analysis.counts)
+        form |= analysis.counts.by_stage()
     if analysis.segments:
         form["segments"] = [
             {"segment": s.name, "rows": s.rows}
@@ -109,7 +108,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def truth_dict(truth: Score, verdict: Verdict) -> dict[str, Any]:
+def truth_dict(truth: TruthScore, verdict: Verdict) -> dict[str, Any]:
     """How the verdict held against the truth."""
     names = verdict.stages
     return {
@@ -126,3 +125,12 @@ def truth_dict(truth: Score, verdict: Verdict) -> dict[str, Any]:
         "regret_of_recommended": truth.regret_of_recommended,
         "certain_but_wrong": [[names[i], names[j]] for i, j in truth.certain_but_wrong],
     }
+
+
+def no_infinity(value: float) -> float | None:
+    """JSON has no infinity; an open end is null.
+
+    >>> no_infinity(math.inf), no_infinity(2.0)
+    (None, 2.0)
+    """
+    return None if math.isinf(value) or math.isnan(value) else value

@@ -5,20 +5,20 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from stopwise.logs.formatting import amount, round_share, share
 from stopwise.logs.reporting import page_detail, plots, words
 from stopwise.logs.reporting.page_parts import section, table, with_code
 from stopwise.logs.reporting.page_style import STYLE
 from stopwise.logs.reporting.svg import GOOD, OPEN
-from stopwise.logs.reporting.words import amount, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stopwise.logs.analysis import Analysis
+    from stopwise.logs.judging.findings import Findings
 
 PLAIN_NAMES = {
     "abstentions": "Stages that give no answer",
-    "dearer_than_a_mistake": "Dearer than a mistake",
+    "costs_more_than_a_mistake": "Costs more than a mistake",
     "drift": "Changes over the log",
     "few_rows": "Few rows",
     "labels_differ_in_case": "Labels alike",
@@ -33,13 +33,13 @@ PLAIN_NAMES = {
 }
 
 
-def report(analysis: Analysis) -> str:
+def report(analysis: Findings) -> str:
     """The page as text."""
     sections = [
         _head(analysis),
         _knowable(analysis),
         _truth(analysis),
-        _sweep(analysis),
+        _mistake_costs(analysis),
         _warnings(analysis),
         _what_ifs(analysis),
         _segments(analysis),
@@ -60,12 +60,12 @@ def report(analysis: Analysis) -> str:
     )
 
 
-def _file_name(analysis: Analysis) -> str:
+def _file_name(analysis: Findings) -> str:
     """The last part of the log's name: a report that is passed on should not show folders."""
     return analysis.name.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
-def _head(analysis: Analysis) -> str:
+def _head(analysis: Findings) -> str:
     verdict = analysis.verdict
     last = len(verdict.stages) - 1
     stage = verdict.stages[verdict.recommended]
@@ -81,7 +81,7 @@ def _head(analysis: Analysis) -> str:
     saved = f"{share(verdict.savings / total)} of always {verdict.stages[last]}" if total else ""
     tiles = [
         ("Stop at", stage, f"stage {verdict.recommended + 1} of {last + 1}"),
-        ("Saves an item", amount(verdict.savings), saved),
+        ("Saves per item", amount(verdict.savings), saved),
         (
             "Answers that change",
             f"≤ {share(verdict.answers_changed_at_most)}" if verdict.recommended < last else "none",
@@ -100,16 +100,16 @@ def _head(analysis: Analysis) -> str:
     return (
         '<header><p class="eyebrow">Where should this cascade stop? · '
         f"{escape(_file_name(analysis))} · {analysis.rows:,} items</p>"
-        f"<h1>{escape(analysis.sentence)}</h1>{doubt}"
+        f"<h1>{escape(words.verdict_sentence(analysis.verdict))}</h1>{doubt}"
         f'<div class="tiles">{cells}</div>'
         f'<p class="note">A wrong answer is taken to cost {amount(verdict.costs.mistake_cost)};'
         f" costs are {costs}, all in the same units. No labels were used to find this."
-        f" Everything called certain holds with {words.round_share(verdict.level)}, all together."
+        f" Everything called certain holds with {round_share(verdict.level)}, all together."
         "</p></header>"
     )
 
 
-def _knowable(analysis: Analysis) -> str:
+def _knowable(analysis: Findings) -> str:
     verdict = analysis.verdict
     items = [
         (pair.certain, words.pair_sentence(verdict, pair)) for pair in words.key_pairs(verdict)
@@ -135,31 +135,31 @@ def _knowable(analysis: Analysis) -> str:
     )
 
 
-def _truth(analysis: Analysis) -> str | None:
+def _truth(analysis: Findings) -> str | None:
     if analysis.truth is None:
         return None
     return section(
         "Held against the truth",
         f"<p><b>{escape(words.truth_sentence(analysis.verdict, analysis.truth))}</b></p>"
         f'<div class="plot">{plots.frontier(analysis)}</div>'
-        '<p class="note">Every stage by what an item costs up to it and how often it is wrong.'
+        '<p class="note">Every stage by what one item costs up to it and how often it is wrong.'
         " On the dashed line everything costs as much as the best stage, mistakes included; other"
         " stages lie above it. The truth was read after the verdict was made.</p>",
     )
 
 
-def _sweep(analysis: Analysis) -> str:
+def _mistake_costs(analysis: Findings) -> str:
     verdict = analysis.verdict
     last = len(verdict.stages) - 1
     rows = [
         (
-            words.window_range(window),
+            words.range_text(window),
             verdict.stages[window.stage],
-            words.window_kind(window, last),
+            words.range_kind(window, last),
         )
-        for window in analysis.sweep
+        for window in analysis.mistake_cost_ranges
     ]
-    now = [w.start <= verdict.costs.mistake_cost < w.end for w in analysis.sweep]
+    now = [w.start <= verdict.costs.mistake_cost < w.end for w in analysis.mistake_cost_ranges]
     return section(
         "If a mistake cost more, or less",
         f'<div class="plot">{plots.strip(analysis)}</div>'
@@ -169,7 +169,7 @@ def _sweep(analysis: Analysis) -> str:
     )
 
 
-def _warnings(analysis: Analysis) -> str | None:
+def _warnings(analysis: Findings) -> str | None:
     if not analysis.warnings:
         return None
     items = "".join(
@@ -180,7 +180,7 @@ def _warnings(analysis: Analysis) -> str | None:
     return section("Before you act on it", f'<ul class="warnings">{items}</ul>')
 
 
-def _what_ifs(analysis: Analysis) -> str | None:
+def _what_ifs(analysis: Findings) -> str | None:
     if not words.key_changes(analysis):
         return None
     items = "".join(
@@ -190,7 +190,7 @@ def _what_ifs(analysis: Analysis) -> str | None:
     return section("If the cascade were another", f"<ul>{items}</ul>")
 
 
-def _segments(analysis: Analysis) -> str | None:
+def _segments(analysis: Findings) -> str | None:
     if not analysis.segments:
         return None
     rows: list[Sequence[str]] = []
@@ -214,7 +214,7 @@ def _segments(analysis: Analysis) -> str | None:
         "items",
         "stop at",
         "nothing deeper pays",
-        "saves an item",
+        "saves per item",
         "changes at most",
     )
     return section("By segment", table(titles, rows))

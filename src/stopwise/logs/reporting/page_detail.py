@@ -5,16 +5,16 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from stopwise.logs.formatting import amount, round_share, share
 from stopwise.logs.reporting import plots, plots_detail
 from stopwise.logs.reporting.page_parts import section, table
 from stopwise.logs.reporting.svg import stage_colour
-from stopwise.logs.reporting.words import amount, round_share, share
 
 if TYPE_CHECKING:
-    from stopwise.logs.analysis import Analysis
+    from stopwise.logs.judging.findings import Findings
 
 
-def ladders(analysis: Analysis) -> str:
+def ladders(analysis: Findings) -> str:
     """One ladder for every stage that may be stopped at."""
     verdict = analysis.verdict
     figures = "".join(
@@ -25,21 +25,21 @@ def ladders(analysis: Analysis) -> str:
     )
     return section(
         "Stage ladder: is going deeper worth its price?",
-        '<p class="note">Each dot is a deeper stage: how much dearer it is, and on which share of'
-        " items its answer differs. To be worth its price it would have to mend at least what the"
+        '<p class="note">Each dot is a deeper stage: how much more it costs, and on which share of'
+        " items its answer differs. To be worth its price it would have to fix at least what the"
         " dashed line says. A band below the line (green): it cannot, whatever the truth. On or"
         " above it (orange): not knowable without labels.</p>"
         f'<div class="grid">{figures}</div>',
     )
 
 
-def stages(analysis: Analysis) -> str:
+def stages(analysis: Findings) -> str:
     """The table of stages."""
     verdict = analysis.verdict
     titles = ["stage", "own cost", "cost up to it", "chance it is the rule's choice",
-              "worst case an item"]  # fmt: skip
+              "worst case per item"]  # fmt: skip
     if analysis.truth is not None:
-        titles += ["true error rate", "true regret an item"]
+        titles += ["true error rate", "true regret per item"]
     rows = []
     mistake_cost = verdict.costs.mistake_cost
     for at, name in enumerate(verdict.stages):
@@ -69,7 +69,7 @@ def stages(analysis: Analysis) -> str:
     )
 
 
-def pairs(analysis: Analysis) -> str:
+def pairs(analysis: Findings) -> str:
     """The table of pairs."""
     verdict = analysis.verdict
     rows = [
@@ -91,7 +91,7 @@ def pairs(analysis: Analysis) -> str:
     return section("Pairs", table(titles, rows))
 
 
-def matrix(analysis: Analysis) -> str | None:
+def matrix(analysis: Findings) -> str | None:
     """Disagreement by direction."""
     if analysis.counts is None:
         return None
@@ -108,7 +108,7 @@ def matrix(analysis: Analysis) -> str | None:
     )
 
 
-def over_time(analysis: Analysis) -> str | None:
+def over_time(analysis: Findings) -> str | None:
     """Change over the rows."""
     if len(analysis.over_time) < 2:
         return None
@@ -122,7 +122,7 @@ def over_time(analysis: Analysis) -> str | None:
     )
 
 
-def method(analysis: Analysis) -> str:
+def method(analysis: Findings) -> str:
     """How it was computed, folded away."""
     verdict = analysis.verdict
     half = ", half of it for the measured costs" if verdict.cost_bounds.measured else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from stopwise.logs.formatting import amount, round_share, share
 from stopwise.logs.reporting.svg import (
     FAINT,
     GOOD,
@@ -17,10 +18,10 @@ from stopwise.logs.reporting.svg import (
     spread_labels,
     stage_colour,
 )
-from stopwise.logs.reporting.words import amount, round_share, share, window_kind, window_range
+from stopwise.logs.reporting.words import range_kind, range_text
 
 if TYPE_CHECKING:
-    from stopwise.logs.analysis import Analysis
+    from stopwise.logs.judging.findings import Findings
     from stopwise.logs.judging.verdict import Verdict
 
 
@@ -41,7 +42,7 @@ def ladder(verdict: Verdict, stage: int) -> str:
     width, height = 470.0, 300.0
     left, right, top, bottom = 56.0, 16.0, 18.0 + 16 * len(pairs), 48.0
     height += 8.0 * len(pairs)
-    draw = Drawing(width, height, f"what deeper stages would have to mend, seen from {name}")
+    draw = Drawing(width, height, f"what deeper stages would have to fix, seen from {name}")
     x_low = spent[stage]
     x_high = spent[-1] if spent[-1] > x_low else x_low + 1
     x_high += 0.12 * (x_high - x_low)
@@ -70,7 +71,7 @@ def ladder(verdict: Verdict, stage: int) -> str:
             x(tick), height - bottom + 16, amount(tick), anchor="middle", size=11, colour=GREY
         )
     draw.text(
-        (left + width - right) / 2, height - 10, "cost of an item up to the deeper stage",
+        (left + width - right) / 2, height - 10, "cost per item up to the deeper stage",
         anchor="middle", size=11, colour=GREY,
     )  # fmt: skip
     draw.path([(x(x_low), y(0)), (x(line_end), y(reach))], colour=INK, width=1.6, dash="5 3")
@@ -109,10 +110,10 @@ def _name_above(draw: Drawing, row: int, name: str, at: float, band: float, widt
     draw.text(start + long / 2, height + 2, name, anchor="middle", size=12, bold=True)
 
 
-def strip(analysis: Analysis) -> str:
+def strip(analysis: Findings) -> str:
     """Which stage at which mistake cost, on a logarithmic scale; hatched where not certain."""
     verdict = analysis.verdict
-    windows = analysis.sweep
+    windows = analysis.mistake_cost_ranges
     now = verdict.costs.mistake_cost
     ends = [w.end for w in windows if math.isfinite(w.end) and w.end > 0]
     low = min([*ends, now]) / 5
@@ -134,8 +135,8 @@ def strip(analysis: Analysis) -> str:
     for window in windows:
         start, end = x(window.start), x(window.end)
         title = (
-            f"mistake cost {window_range(window)}: {verdict.stages[window.stage]},"
-            f" {window_kind(window, last)}"
+            f"mistake cost {range_text(window)}: {verdict.stages[window.stage]},"
+            f" {range_kind(window, last)}"
         )
         colour = stage_colour(window.stage)
         draw.rect(start, top, end - start, tall, fill=colour, title=title)
@@ -171,7 +172,7 @@ def strip(analysis: Analysis) -> str:
     return str(draw)
 
 
-def frontier(analysis: Analysis) -> str:
+def frontier(analysis: Findings) -> str:
     """Cost against true error rate, with the line on which all else is equal to the best stage."""
     truth, verdict = analysis.truth, analysis.verdict
     assert truth is not None
@@ -196,7 +197,7 @@ def frontier(analysis: Analysis) -> str:
         draw.text(
             x(tick), height - bottom + 16, amount(tick), anchor="middle", size=11, colour=GREY
         )
-    draw.text((left + width - right) / 2, height - 10, "cost of an item", anchor="middle", size=11,
+    draw.text((left + width - right) / 2, height - 10, "cost per item", anchor="middle", size=11,
               colour=GREY)  # fmt: skip
     draw.text(14, (top + height - bottom) / 2, "true error rate", anchor="middle", size=11,
               colour=GREY, turn=-90)  # fmt: skip

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stopwise.logs.judging.verdict import pair_indices
+from stopwise.logs.formatting import round_share, share
+from stopwise.logs.reading.pairs import pair_indices
 from stopwise.logs.reporting.svg import (
     FAINT,
     GREY,
@@ -17,19 +18,19 @@ from stopwise.logs.reporting.svg import (
     spread_labels,
     stage_colour,
 )
-from stopwise.logs.reporting.words import key_pairs, round_share, share
+from stopwise.logs.reporting.words import key_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stopwise.logs.analysis import Analysis
-    from stopwise.logs.reading.counting import Counts
+    from stopwise.logs.judging.findings import Findings
+    from stopwise.logs.reading.counting import PatternCounts
 
 # A pair has the colour of its deeper stage, and a dash that tells its shallower one.
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 
-def matrix(counts: Counts) -> tuple[str, str]:
+def matrix(counts: PatternCounts) -> tuple[str, str]:
     """The disagreement of every two stages, and a sentence that says how to read it.
 
     With two labels a cell has a direction: how often the row says the one and the column the other.
@@ -73,7 +74,7 @@ def matrix(counts: Counts) -> tuple[str, str]:
     return str(draw), reading
 
 
-def _met(counts: Counts, i: int, j: int, label: int | None) -> float:
+def _met(counts: PatternCounts, i: int, j: int, label: int | None) -> float:
     both = (counts.codes[:, i] >= 0) & (counts.codes[:, j] >= 0)
     differ = both & (counts.codes[:, i] != counts.codes[:, j])
     if label is not None:
@@ -81,7 +82,9 @@ def _met(counts: Counts, i: int, j: int, label: int | None) -> float:
     return float(counts.number[differ].sum() / max(counts.number[both].sum(), 1))
 
 
-def frequent_switches(counts: Counts, most: int = 8) -> list[tuple[str, str, str, str, float]]:
+def frequent_switches(
+    counts: PatternCounts, most: int = 8
+) -> list[tuple[str, str, str, str, float]]:
     """(shallow, its label, deep, its label, share) of the most frequent disagreements."""
     found = []
     for i, j in pair_indices(len(counts.stages)):
@@ -100,7 +103,7 @@ def frequent_switches(counts: Counts, most: int = 8) -> list[tuple[str, str, str
     return sorted(found, key=lambda switch: -switch[-1])[:most]
 
 
-def disagreement_over_time(analysis: Analysis) -> str:
+def disagreement_over_time(analysis: Findings) -> str:
     """The disagreement in each part of the log, of the pairs that are worth a sentence."""
     names = analysis.verdict.stages
     pairs = [(pair.shallow, pair.deep) for pair in key_pairs(analysis.verdict)]
@@ -126,7 +129,7 @@ def disagreement_over_time(analysis: Analysis) -> str:
     return str(frame.draw)
 
 
-def stage_share_over_time(analysis: Analysis) -> str:
+def stage_share_over_time(analysis: Findings) -> str:
     """What USS-TS would do after each part of the log, having seen all up to there."""
     names = analysis.verdict.stages
     frame = _TimeFrame(analysis, 1.0, "stage share over the log")
@@ -152,7 +155,7 @@ def stage_share_over_time(analysis: Analysis) -> str:
 class _TimeFrame:
     """Axes over the rows of the log, with room for labels on the right."""
 
-    def __init__(self, analysis: Analysis, y_high: float, label: str) -> None:
+    def __init__(self, analysis: Findings, y_high: float, label: str) -> None:
         self.left, self.right, self.top, self.bottom = 50.0, 310.0, 12.0, 188.0
         self.draw = Drawing(480, 232, label)
         self._rows = [part.rows for part in analysis.over_time]

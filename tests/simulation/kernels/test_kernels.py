@@ -12,15 +12,11 @@ from numba import njit
 
 from exact_beta import both_tails
 from instances import instance
-from stopwise import Costs, Evidence, Problem
-from stopwise.policies.hanawal2 import Hanawal2
+from random_cascades import random_costs, random_evidence
+from stopwise import Costs, Problem
 from stopwise.policies.uss_ts import UssTs
-from stopwise.policies.uss_ucb import UssUcb
-from stopwise.simulation.kernels import pairs, random
-from stopwise.simulation.kernels import stream as meeting
+from stopwise.simulation.kernels import pairs, random, stream
 from stopwise.simulation.kernels.beta import tails, upper_tail_bound
-from stopwise.simulation.kernels.confidence import replications as clock
-from stopwise.simulation.kernels.confidence import rising
 from stopwise.simulation.kernels.patterns import make_tables
 from stopwise.simulation.kernels.thompson import walks as walking
 
@@ -102,18 +98,6 @@ def thompson_step(state, marks, k):  # type: ignore[no-untyped-def]
         pairs.anchor_due(state, 1, 0)
 
 
-def random_evidence(rng: np.random.Generator, count: int, most: int) -> Evidence:
-    seen = np.triu(rng.integers(0, most + 1, size=(count, count)), 1)
-    seen[rng.random(seen.shape) < 0.1] = 0
-    shares = rng.choice([0.0, 0.02, 0.2, 0.5, 1.0], size=seen.shape)
-    return Evidence.from_counts(seen, rng.binomial(seen, shares))
-
-
-def random_costs(rng: np.random.Generator, count: int) -> Costs:
-    steps = rng.random(count) * rng.choice([0.05, 0.3, 1.2]) * (rng.random(count) < 0.8)
-    return Costs.from_cumulative(tuple(np.cumsum(steps).tolist()))
-
-
 def test_depth_distribution_is_the_policy() -> None:
     rng = np.random.default_rng(3)
     smallest = 1.0
@@ -137,27 +121,6 @@ def test_depth_distribution_is_the_policy() -> None:
         assert (found[~compared] < 1e-240).all()
         smallest = min(smallest, float(wanted[wanted > 0].min()))
     assert smallest < 1e-100  # tiny ones were among them
-
-
-def test_decide_is_the_policy() -> None:
-    rng = np.random.default_rng(4)
-    stages = set()
-    for _ in range(4000):
-        count = int(rng.integers(2, 9))
-        evidence = random_evidence(rng, count, int(rng.choice([2, 50, 10_000, 10**7])))
-        costs = random_costs(rng, count)
-        round = int(rng.choice([1, 2, 50, 10**6, 10**9]))
-        alpha = float(rng.choice([0.05, 0.5, 1.5]))
-        state = np.zeros((count, count, 8))
-        state[:, :, pairs.X] = costs.thresholds
-        state[:, :, pairs.A] = evidence.disagreed
-        state[:, :, pairs.B] = evidence.seen - evidence.disagreed
-        for policy, two_sided in ((UssUcb(alpha), True), (Hanawal2(alpha), False)):
-            stage = clock.decide(state, 0, round, alpha, two_sided, two_sided)
-            wanted = int(policy.probabilities(evidence, round, costs).argmax())
-            assert stage == wanted
-            stages.add((policy.name, stage))
-    assert len(stages) > 12  # not always the same decision
 
 
 @given(
@@ -191,37 +154,6 @@ def test_bounds_hold_whatever_is_output(
                 assert low_above * (1 - 1e-11) <= above
 
 
-def test_base_is_sure() -> None:
-    """Where it says that shallow stages are passed over, the rule does so on random paths.
-
-    Rounds stop at the base or deeper; with pairs frozen, at the base only.
-    """
-    rng = np.random.default_rng(6)
-    sure = {True: 0, False: 0}
-    for _ in range(5000):
-        count = int(rng.integers(2, 6))
-        evidence = random_evidence(rng, count, int(rng.choice([30, 3000])))
-        costs = random_costs(rng, count)
-        state = np.zeros((count, count, 8))
-        state[:, :, pairs.X] = costs.thresholds
-        state[:, :, pairs.A] = evidence.disagreed
-        state[:, :, pairs.B] = evidence.seen - evidence.disagreed
-        depth, rounds = int(rng.integers(1, count)), int(rng.choice([5, 40]))
-        round, alpha = int(rng.choice([10, 10**4])), float(rng.choice([0.1, 0.5]))
-        two_sided, frozen = bool(rng.integers(2)), bool(rng.integers(2))
-        base = rising.sure_base(state, depth, round, rounds, alpha, two_sided, frozen)
-        assert base <= depth
-        if base == 0 or (frozen and base < depth):
-            continue
-        sure[frozen] += 1
-        outputs = rng.integers(0, 3, size=(3, count)).astype(np.int32)
-        for step in range(rounds):
-            assert clock.decide(state, 0, round + step, alpha, two_sided, two_sided) >= base
-            stop = base if frozen or step % 2 else int(rng.integers(base, count))
-            pairs.observe_many(state, outputs, int(rng.integers(3)), stop, 1)
-    assert min(sure.values()) > 100
-
-
 def test_tables_merge_only_what_no_rule_can_tell_apart() -> None:
     problem = Problem.from_patterns(
         [("a", list("aab"), 0.1), ("b", list("bba"), 0.2), ("a", list("abc"), 0.3),
@@ -251,7 +183,7 @@ def test_rows_met() -> None:
             [rows[(t + step) % len(rows)] for step in range(rounds)], minlength=len(tables.outputs)
         )
         for k in range(len(tables.outputs)):
-            assert meeting.rows_met(tables, k, t, rounds) == met[k]
+            assert stream.rows_met(tables, k, t, rounds) == met[k]
 
 
 def _tolerance(draws: int, p: np.ndarray, comparisons: int) -> np.ndarray:

@@ -15,10 +15,10 @@ class BudgetError(StopwiseError):
     """Not even the first stage can be paid any more; nothing was called."""
 
 
-class Purse:
+class Budgets:
     """What may still be spent. Open rounds hold back what they may yet cost.
 
-    >>> Purse(5.0, None).deepest([1.0, 3.0, 9.0], spent=100.0)
+    >>> Budgets(5.0, None).deepest([1.0, 3.0, 9.0], spent=100.0)
     1
     """
 
@@ -56,17 +56,18 @@ class Purse:
             return True
         return cost <= (self.run_budget - spent - self.held) + 1e-9 * self.run_budget
 
-    def reserve(self, cost: float) -> float:
+    def reserve(self, round: Round, cost: float) -> None:
         """Hold back what a round may cost."""
-        if self.run_budget is None:
-            return 0.0
-        self.held += cost
-        return cost
+        if self.run_budget is not None:
+            round.unusual = True
+            round.reserved += cost
+            self.held += cost
 
     def release(self, round: Round) -> None:
         """Free what was held back; what the round did cost is counted elsewhere."""
-        self.held = max(0.0, self.held - round.reserved)
-        round.reserved = 0.0
+        if round.reserved:
+            self.held = max(0.0, self.held - round.reserved)
+            round.reserved = 0.0
 
     def allows(self, cost_so_far: float, next_cost: float) -> bool:
         """Whether an item that has cost so much may call a stage that costs so much more."""

@@ -13,7 +13,7 @@ from scipy import stats
 from stopwise import Costs, Evidence, Problem
 from stopwise.logs import analyze
 from stopwise.logs.judging.intervals import rows_needed, share_bounds
-from stopwise.logs.judging.mistake_costs import sweep
+from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
 from stopwise.logs.judging.verdict import doubt_of, judge, rule_choice, worst_cases
 
 
@@ -82,8 +82,10 @@ def test_rule_and_sweep_agree_with_the_problem(seed, mistake_cost):
     verdict = judge(tuple(f"s{i}" for i in range(count)), evidence, costs)
     problem = Problem.from_predictions(codes, codes[:, 0], costs)
     assert verdict.recommended == problem.stopping_stage
-    window = next(w for w in sweep(verdict) if w.start <= mistake_cost < w.end)
-    near = min(abs(mistake_cost - edge) for w in sweep(verdict) for edge in (w.start, w.end))
+    window = next(w for w in mistake_cost_ranges(verdict) if w.start <= mistake_cost < w.end)
+    near = min(
+        abs(mistake_cost - edge) for w in mistake_cost_ranges(verdict) for edge in (w.start, w.end)
+    )
     if near > 1e-9:
         assert window.stage == verdict.recommended
         sure = mistake_cost < window.nothing_deeper_pays_below
@@ -99,7 +101,7 @@ def test_sweep_windows_against_a_scan(seed):
     own = rng.random(count)
     names = tuple(f"s{i}" for i in range(count))
     evidence = Evidence.from_prefixes(count, codes.tolist())
-    windows = sweep(judge(names, evidence, Costs.from_stages(own.tolist())))
+    windows = mistake_cost_ranges(judge(names, evidence, Costs.from_stages(own.tolist())))
     assert windows[0].start == 0
     assert math.isinf(windows[-1].end)
     assert all(a.end == b.start for a, b in itertools.pairwise(windows))
@@ -125,7 +127,7 @@ def test_a_step_without_cost_is_never_too_dear():
     evidence = Evidence.from_counts([[0, 100], [0, 0]], [[0, 0], [0, 0]])
     verdict = judge(("a", "b"), evidence, Costs.from_cumulative((1.0, 1.0)))
     assert verdict.recommended == 1
-    assert [(w.stage, w.certain) for w in sweep(verdict)] == [(1, False)]
+    assert [(w.stage, w.certain) for w in mistake_cost_ranges(verdict)] == [(1, False)]
 
 
 # ---- bounds and levels -----------------------------------------------------------------------

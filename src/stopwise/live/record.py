@@ -4,33 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from stopwise.checks import StopwiseError, fail, known_keys
 from stopwise.live.counters.pairs import bits, pair_list, pair_number
-
-
-class Finished(Protocol):
-    """What counting needs to know of a round; a live `Round` and a `RoundRecord` both have it."""
-
-    number: int
-    stage: int | None
-    answered: int
-    disagreed: int
-    failed: int
-    cost: float
-    abandoned: bool
-    advised: int | None
-    advised_cost: float
-    advised_same: bool | None
-
-    @property
-    def called(self) -> int:
-        """How many stages were called."""
-
-    @property
-    def costs(self) -> Sequence[float | None] | None:
-        """What each call really cost, where it was reported."""
 
 
 @dataclass(slots=True)

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from stopwise.costs import Costs
+from stopwise.decisions import first_passing_stage
 from stopwise.evidence import Evidence
-from stopwise.live.counters.state import State
+from stopwise.live.choosing.draws import Draws
+from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
-from stopwise.live.draws import Draws
-from stopwise.live.settings import Settings
+from stopwise.live.settings import LearnerSettings
 from stopwise.policies.base import Policy
 
 
 class Chooser:
     """Draws depths. Everything it adds to the policy keeps the probabilities exact."""
 
-    __slots__ = ("_own_draw", "_rate", "_state", "draws", "policy")
+    __slots__ = ("_own_draw", "_rate", "draws", "policy")
 
-    def __init__(self, policy: Policy, settings: Settings, state: State, seed: int) -> None:
+    def __init__(self, policy: Policy, settings: LearnerSettings, seed: int) -> None:
         self.policy = policy
-        self._state = state
         self._rate = settings.full_run_rate
         self._own_draw = type(policy).draw is not Policy.draw
         self.reseed(seed)
@@ -31,20 +31,28 @@ class Chooser:
         """Belong to this seed and writer from now on."""
         self.draws = Draws(seed, writer)
 
-    def distribution(self, tally: Tally, number: int, costs: Costs, deepest: int) -> list[float]:
+    def distribution(
+        self, counters: SegmentCounters, tally: Tally, number: int, costs: Costs, deepest: int
+    ) -> list[float]:
         """The distribution of the depth, after full runs and budgets."""
-        if tally.fast is not None and not self._state.borrows(tally):
+        if tally.fast is not None and not counters.borrows(tally):
             p = tally.fast.distribution()
         else:
-            evidence = self._state.evidence_for(tally)
+            evidence = counters.evidence_for(tally)
             p = self.policy.probabilities(evidence, number, costs).tolist()
         return with_limits(p, self._rate, deepest)
 
     def draw(
-        self, tally: Tally, number: int, sequence: int, costs: Costs, deepest: int
+        self,
+        counters: SegmentCounters,
+        tally: Tally,
+        number: int,
+        sequence: int,
+        costs: Costs,
+        deepest: int,
     ) -> tuple[int, float]:
         """A depth and its exact probability."""
-        p = self.distribution(tally, number, costs, deepest)
+        p = self.distribution(counters, tally, number, costs, deepest)
         u = self.draws.uniform(sequence)
         if not self._own_draw:
             depth = pick(p, u)
@@ -52,19 +60,26 @@ class Chooser:
             depth = min(len(p) - 1, deepest)
         else:
             rng = self.draws.generator(sequence)
-            evidence = self._state.evidence_for(tally)
+            evidence = counters.evidence_for(tally)
             depth = min(int(self.policy.draw(evidence, number, costs, rng)), deepest)
         return depth, p[depth]
 
     def draw_many(
-        self, tally: Tally, number: int, sequence: int, costs: Costs, deepest: int, size: int
+        self,
+        counters: SegmentCounters,
+        tally: Tally,
+        number: int,
+        sequence: int,
+        costs: Costs,
+        deepest: int,
+        size: int,
     ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], list[float]]:
         """The depths of many rounds begun together, and the distribution they share.
 
         A policy with a clock is asked once, for the first of them; one that draws in its own
         way is not asked for a draw but for its probabilities.
         """
-        p = self.distribution(tally, number, costs, deepest)
+        p = self.distribution(counters, tally, number, costs, deepest)
         sums = np.cumsum(p)
         u = self.draws.uniforms(sequence, size) * sums[-1]
         depths = np.searchsorted(sums, u, side="right")
@@ -104,16 +119,14 @@ def with_limits(p: list[float], rate: float, deepest: int) -> list[float]:
 def deterministic_stage(evidence: Evidence, costs: Costs) -> int:
     """The first stage whose observed disagreements are all below their thresholds.
 
+    A tie goes deeper, as everywhere (`stopwise.decisions`).
+
     >>> seen, disagreed = [[0, 9], [0, 0]], [[0, 1], [0, 0]]
     >>> costs = Costs.from_cumulative((0.0, 0.25))
     >>> deterministic_stage(Evidence.from_counts(seen, disagreed), costs)
     0
     """
-    seen, disagreed = evidence.seen, evidence.disagreed
-    for i in range(costs.stage_count - 1):
-        x = costs.thresholds[i, i + 1 :]
-        n, d = seen[i, i + 1 :], disagreed[i, i + 1 :]
-        # d / n < x without a division; where nothing was seen only x >= 1 is sure.
-        if bool((((n > 0) & (d < x * n)) | (x >= 1)).all()):
-            return i
-    return costs.stage_count - 1
+    seen, x = evidence.seen, costs.thresholds
+    # A pair that was never seen rules nothing out, but for a threshold above any disagreement.
+    rates = np.divide(evidence.disagreed, seen, out=np.full(seen.shape, np.inf), where=seen > 0)
+    return first_passing_stage(np.where(x >= 1, np.inf, x), np.where(x >= 1, 0.0, rates))

@@ -121,7 +121,7 @@ def test_places_that_are_no_files(tmp_path, cli):
     refused(cli("analyze"), "no log given")
     refused(cli("analyze", "--example", tmp_path / "log.csv"), "not both")
     (tmp_path / "log.csv").write_text(TWO)
-    refused(cli("analyze", tmp_path / "log.csv", *FLAGS, "--report", tmp_path / "no" / "r.html"),
+    refused(cli("analyze", tmp_path / "log.csv", *FLAGS, "--report", tmp_path / "log.csv/r.html"),
             "cannot be written")  # fmt: skip
     refused(cli("analyze", tmp_path / "log.csv", *FLAGS, "--settings", tmp_path / "no.toml"),
             "there is no such file")  # fmt: skip

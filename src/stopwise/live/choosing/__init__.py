@@ -1,0 +1,1 @@
+"""From evidence to a depth: random numbers, budgets, the draw itself."""

@@ -1,0 +1,1 @@
+"""What is shown of a learner at work: reports and alarms."""

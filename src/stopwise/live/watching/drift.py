@@ -1,0 +1,256 @@
+"""An alarm when two stages no longer disagree as often as they used to.
+
+For every pair of every segment a bet is kept against "the rate never changed". Its value is
+
+    E = sum over steps s of  w_s Q(before s) Q(after s)  /  max over p of p^k (1 - p)^(n - k)
+
+where n observations held k disagreements, w_s are weights that sum to at most 1, and Q is the
+probability of what was seen under the Krichevsky-Trofimov mixture of rates (Beta(1/2, 1/2)). The
+numerator is a probability of the whole sequence, and the denominator is at least its probability
+under the true rate, so E is an e-process (Ramdas, Ruf, Larsson, Koolen, 2022, "Testing
+exchangeability"): if nothing changes it *ever* reaches 1 / a with probability at most a, however
+often one looks (Ville). Leaving steps out only makes E smaller, so that far back few are kept.
+
+The bound is shared: pairs take equal parts, segments in the order of their appearance take parts of
+a series that sums to at most 1, and so do the first, second, ... alarm of a pair. So the chance of
+*any* alarm, ever, over all segments, is at most `false_alarm` while nothing changes. The state is
+kept in snapshots and stores, so that a restart does not begin the bet again.
+
+Depths are drawn without looking at the item, so what a pair shows in the rounds in which it is seen
+is a fair sample of all rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stopwise.checks import fail, finite_number, whole_number
+from stopwise.live.counters.pairs import pair_count, pair_list
+
+_DENSE = 8  # steps are kept so that gaps are at most this part of their age
+_SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How to watch for drift.
+
+    Args:
+        window: after how many observations of a pair the bet is looked at, and a change may be said
+            to have begun. Smaller is quicker by as many observations, and takes more time.
+        false_alarm: bound on the chance of any alarm, ever, in any segment, while nothing changes.
+
+    >>> Drift(false_alarm=2)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: drift.false_alarm: got 2, but need a probability between 0 and 1
+    """
+
+    window: int = 20
+    false_alarm: float = 0.01
+
+    def __post_init__(self) -> None:
+        whole_number("drift.window", self.window, least=1)
+        accepted = "a probability between 0 and 1"
+        if not 0 < finite_number("drift.false_alarm", self.false_alarm, accepted) < 1:
+            raise fail("drift.false_alarm", self.false_alarm, accepted)
+
+
+@dataclass(frozen=True)
+class DriftAlarm:
+    """A pair whose disagreement changed.
+
+    Attributes:
+        segment: whose evidence it is.
+        stages: the two stages.
+        before, after: the disagreement before and after the likeliest moment of the change.
+        p_value: valid at any time: the chance that this bet ever does so well without a change is
+            at most this.
+        since: how many observations of the pair ago the change began, most likely.
+    """
+
+    segment: str
+    stages: tuple[int, int]
+    before: float
+    after: float
+    p_value: float
+    since: int = 0
+
+
+class PairWatch:
+    """The bet on one pair.
+
+    >>> watch = PairWatch()
+    >>> for differs in [False] * 200 + [True] * 40:
+    ...     if watch.count(differs, window=20): watch.add_step(window=20)
+    >>> watch.bet()[0] > math.log(1e6)
+    True
+    """
+
+    __slots__ = ("alarms", "disagreed", "seen", "steps")
+
+    def __init__(self) -> None:
+        self.alarms = 0
+        self.seen = 0
+        self.disagreed = 0
+        # seen and disagreed up to each step that is kept, and the logarithm of its weight times Q
+        self.steps: list[tuple[int, int, float]] = []
+
+    def count(self, differs: bool, window: int) -> bool:
+        """Count an observation; say whether it is time to look at the bet."""
+        self.seen += 1
+        self.disagreed += differs
+        return self.seen % window == 0
+
+    def add_step(self, window: int) -> None:
+        """Let a change begin after what has been seen so far; thin out the steps of long ago."""
+        n, k = self.seen, self.disagreed
+        self.steps.append((n, k, math.log(_part(n // window)) + _mixture(n, k)))
+        steps = self.steps
+        at = len(steps) - 3
+        while at >= 0:
+            if (steps[at + 2][0] - steps[at][0]) * _DENSE < n - steps[at + 2][0]:
+                del steps[at + 1]
+            at -= 1
+
+    def bet(self) -> tuple[float, int]:
+        """The logarithm of E, and the number of the step that adds most to it."""
+        n, k = self.seen, self.disagreed
+        best, which, values = -math.inf, -1, []
+        for at, (before_n, before_k, weight) in enumerate(self.steps):
+            value = weight + _mixture(n - before_n, k - before_k)
+            values.append(value)
+            if value > best:
+                best, which = value, at
+        if which < 0:
+            return -math.inf, -1
+        total = best + math.log(sum(math.exp(value - best) for value in values))
+        return total - _likelihood(n, k), which
+
+    def to_form(self) -> list[Any]:
+        """As JSON holds it."""
+        return [self.alarms, self.seen, self.disagreed, [[n, k] for n, k, _ in self.steps]]
+
+    @classmethod
+    def from_form(cls, form: Any, window: int) -> PairWatch:
+        """Take what `to_form` gave."""
+        accepted = "[alarms, seen, disagreed, steps], as a snapshot holds them"
+        watch = cls()
+        try:
+            watch.alarms, watch.seen, watch.disagreed = (
+                whole_number("drift", value, least=0) for value in form[:3]
+            )
+            before = (0, 0)
+            for n, k in form[3]:
+                n, k = whole_number("drift", n, least=1), whole_number("drift", k, least=0)
+                if not before[0] < n <= watch.seen or not before[1] <= k <= watch.disagreed:
+                    raise fail("drift", form, accepted)
+                watch.steps.append((n, k, math.log(_part(max(1, n // window))) + _mixture(n, k)))
+                before = (n, k)
+        except (TypeError, ValueError, IndexError):
+            raise fail("drift", form, accepted) from None
+        if watch.disagreed > watch.seen or len(form) != 4 or len(watch.steps) > 10_000:
+            raise fail("drift", form, accepted)
+        return watch
+
+
+class DriftWatch:
+    """The bets of all segments of a learner.
+
+    >>> watch = DriftWatch(2, Drift(window=50))
+    >>> for _ in range(400): assert not watch.observe("", [(0, False)])
+    >>> alarms = [alarm for _ in range(100) for alarm in watch.observe("", [(0, True)])]
+    >>> alarms[0].before, alarms[0].after, alarms[0].since
+    (0.0, 1.0, 50)
+    """
+
+    __slots__ = ("segments", "settings", "stage_count")
+
+    def __init__(self, count: int, settings: Drift) -> None:
+        self.stage_count = count
+        self.settings = settings
+        self.segments: dict[str, tuple[int, list[PairWatch]]] = {}
+
+    def observe(self, segment: str, pairs: Sequence[tuple[int, bool]]) -> list[DriftAlarm]:
+        """Count observations of pairs, and look at the bets that are due."""
+        alarms: list[DriftAlarm] = []
+        number, watches = self._of(segment)
+        window = self.settings.window
+        for pair, differs in pairs:
+            watch = watches[pair]
+            if watch.count(differs, window):
+                alarm = self._look(segment, number, pair, watch)
+                if alarm is not None:
+                    alarms.append(alarm)
+                    watches[pair] = PairWatch()
+                    watches[pair].alarms = watch.alarms + 1
+                else:
+                    watch.add_step(window)
+        return alarms
+
+    def _of(self, segment: str) -> tuple[int, list[PairWatch]]:
+        found = self.segments.get(segment)
+        if found is None:
+            watches = [PairWatch() for _ in range(pair_count(self.stage_count))]
+            found = self.segments[segment] = (len(self.segments) + 1, watches)
+        return found
+
+    def _look(self, segment: str, number: int, pair: int, watch: PairWatch) -> DriftAlarm | None:
+        bet, step = watch.bet()
+        share = _part(number) * 6 / (math.pi * (watch.alarms + 1)) ** 2
+        level = self.settings.false_alarm * share / pair_count(self.stage_count)
+        if bet < -math.log(level):
+            return None
+        n, k, _ = watch.steps[step]
+        return DriftAlarm(
+            segment,
+            pair_list(self.stage_count)[pair],
+            k / n,
+            (watch.disagreed - k) / (watch.seen - n),
+            min(1.0, math.exp(-bet)),
+            watch.seen - n,
+        )
+
+    def form_of(self, segment: str) -> dict[str, Any] | None:
+        """The bets of a segment, as JSON holds them; None where none has begun."""
+        if segment not in self.segments:
+            return None
+        number, watches = self.segments[segment]
+        return {"number": number, "pairs": [watch.to_form() for watch in watches]}
+
+    def restore(self, segment: str, form: Any) -> None:
+        """Take what `form_of` gave. What older releases kept is not a bet: it begins again."""
+        if isinstance(form, list):
+            self._of(segment)
+            return
+        size = pair_count(self.stage_count)
+        if (
+            not isinstance(form, Mapping)
+            or set(form) != {"number", "pairs"}
+            or not isinstance(form["pairs"], list)
+            or len(form["pairs"]) != size
+        ):
+            raise fail("drift", form, f"a number and the bets of {size} pairs")
+        number = whole_number("drift.number", form["number"], least=1)
+        watches = [PairWatch.from_form(pair, self.settings.window) for pair in form["pairs"]]
+        self.segments[segment] = (number, watches)
+
+
+def _part(i: int) -> float:
+    """Parts of a whole for i = 1, 2, ...: they fall slowly and sum to less than 1."""
+    return 1.0 / (_SUM * (i + 1) * math.log(i + 1) ** 2)
+
+
+def _mixture(n: int, k: int) -> float:
+    """The logarithm of Q: of a sequence with k ones in n, over all rates."""
+    return (
+        math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - math.log(math.pi)
+    )
+
+
+def _likelihood(n: int, k: int) -> float:
+    """The logarithm of the largest probability that any one rate gives the sequence."""
+    return sum(count * math.log(count / n) for count in (k, n - k) if count)

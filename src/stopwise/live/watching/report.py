@@ -1,0 +1,136 @@
+"""What has happened so far, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stopwise.display import COLOURS, frame, html_table, new_axes
+from stopwise.live.counters.tally import Tally
+
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class LiveReport:
+    """Counts of the rounds that have ended. A notebook shows it as a table.
+
+    Attributes:
+        stages: their names.
+        rounds: how many; `abandoned` of them before their depth.
+        calls: how often each stage was called.
+        answers: how many rounds each stage answered.
+        failures: how often each stage raised or ran out of time.
+        abstentions: how often each stage was called and gave no answer.
+        spent: the cost of all rounds.
+        advised: in the modes shadow and advise, how often each stage was advised.
+        advised_cost: what following the advice would have cost.
+        saved: `spent` less that, over the rounds that had advice.
+        advised_agreement: how often the advised answer agreed with the one given; None if unknown.
+            This is agreement, not accuracy: without labels nobody knows who was right.
+
+    >>> from stopwise.live import Learner
+    >>> learner = Learner({"rule": 0, "model": 1}, "fixed", mistake_cost=4)
+    >>> with learner.begin() as round: round.observe("yes"); round.observe("no")
+    >>> print(learner.report())
+    1 round, 0 abandoned, spent 1
+    rule: 1 call, 0 answers, 0 failures, 0 abstentions
+    model: 1 call, 1 answer, 0 failures, 0 abstentions
+    """
+
+    stages: tuple[str, ...]
+    rounds: int
+    abandoned: int
+    calls: tuple[int, ...]
+    answers: tuple[int, ...]
+    failures: tuple[int, ...]
+    spent: float
+    advised: tuple[int, ...]
+    advised_cost: float
+    saved: float
+    advised_agreement: float | None
+    abstentions: tuple[int, ...] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The counts of every stage, a record each."""
+        return [
+            {
+                "stage": name,
+                "calls": self.calls[at],
+                "answers": self.answers[at],
+                "failures": self.failures[at],
+                "abstentions": self.abstentions[at],
+                "advised": self.advised[at],
+            }
+            for at, name in enumerate(self.stages)
+        ]
+
+    def to_frame(self) -> polars.DataFrame:
+        """The counts of every stage, as a polars frame."""
+        return frame(self.rows())
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """How often each stage was called and how often it answered, as bars."""
+        axes = new_axes(ax, height=0.9 + 0.5 * len(self.stages))
+        places = range(len(self.stages))
+        axes.barh(places, self.calls, height=0.7, color=COLOURS[4], label="called")
+        axes.barh(places, self.answers, height=0.4, color=COLOURS[0], label="answered")
+        axes.set_yticks(list(places), self.stages)
+        axes.invert_yaxis()
+        axes.set_xlabel("rounds")
+        axes.set_title(self._summary(), fontsize="medium")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="lower right")
+        return axes
+
+    def _summary(self) -> str:
+        text = f"{_number(self.rounds, 'round')}, {self.abandoned} abandoned, spent {self.spent:g}"
+        if sum(self.advised):
+            text += f", {self.saved:g} of it saved by following the advice"
+        return text
+
+    def __str__(self) -> str:
+        lines = [
+            f"{row['stage']}: {_number(row['calls'], 'call')}, {_number(row['answers'], 'answer')},"
+            f" {_number(row['failures'], 'failure')}, {_number(row['abstentions'], 'abstention')}"
+            for row in self.rows()
+        ]
+        return "\n".join([self._summary(), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        return html_table(
+            list(rows[0]), [list(row.values()) for row in rows], title=self._summary()
+        )
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def report_of(tally: Tally, stages: Sequence[str]) -> LiveReport:
+    """Read a tally.
+
+    >>> report_of(Tally(2), ("a", "b")).calls
+    (0, 0)
+    """
+    at, values = tally.layout, tally.values
+    lengths = tally.of_stages(at.lengths)
+    known = values[at.advised_known]
+    return LiveReport(
+        stages=tuple(stages),
+        rounds=tally.rounds,
+        abandoned=values[at.abandoned],
+        calls=tuple(sum(lengths[stage:]) for stage in range(tally.stage_count)),
+        answers=tuple(tally.of_stages(at.stops)),
+        failures=tuple(tally.of_stages(at.failures)),
+        abstentions=tuple(tally.of_stages(at.abstained)),
+        spent=tally.spent,
+        advised=tuple(tally.of_stages(at.advised)),
+        advised_cost=float(values[at.advised_cost]),
+        saved=float(values[at.advised_paid] - values[at.advised_cost]),
+        advised_agreement=values[at.advised_same] / known if known else None,
+    )

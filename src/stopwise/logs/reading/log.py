@@ -1,0 +1,90 @@
+"""A log made wide, still unread: what every later step is handed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stopwise.checks import StopwiseError, fail
+from stopwise.logs.reading.files import need_polars
+from stopwise.logs.settings import LogSettings
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COST_SUFFIX = ":cost"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log made wide, still unread.
+
+    Attributes:
+        outputs: columns `y0`, `y1`, ... (outputs), `k0`, ... (whether the stage was called, where
+            the log tells), `c0`, ... (costs, where they are to be measured) and `segment`.
+        truth: the same outputs with `truth`, for scoring; None where no truth was given.
+        items: the same outputs with `item`, for files that people fill in.
+        calls_known: for every stage, whether there is a column `k`.
+        measured: whether costs are measured in the log.
+    """
+
+    name: str
+    stages: tuple[str, ...]
+    outputs: pl.LazyFrame
+    truth: pl.LazyFrame | None
+    items: pl.LazyFrame
+    calls_known: tuple[bool, ...]
+    measured: bool
+    has_item: bool
+    settings: LogSettings
+
+
+def cost_expression(kind: Any, column: str) -> tuple[Any, Any]:
+    """A column of costs as numbers, and which of its cells are no number."""
+    polars = need_polars()
+    if kind == polars.String:
+        text = polars.col(column).str.strip_chars()
+        cost = text.cast(polars.Float64, strict=False)
+        return cost, cost.is_null() & text.is_not_null() & (text != "")
+    if not kind.is_numeric() and kind != polars.Null:
+        raise fail(f"column {column}", str(kind), "numbers")
+    cost = polars.col(column).cast(polars.Float64).fill_nan(None)
+    return cost, polars.lit(False)
+
+
+# ---- refusals -------------------------------------------------------------------------------
+
+
+def check_count(stages: tuple[str, ...], settings: LogSettings) -> None:
+    """Refuse costs of another number of stages, and a stage that is the truth."""
+    if settings.costs is not None and len(settings.costs) != len(stages):
+        raise fail(
+            "costs", list(settings.costs),
+            f"{len(stages)} numbers, one for each of {', '.join(stages)}",
+        )  # fmt: skip
+    if settings.truth in stages:
+        raise fail("truth", settings.truth, "a column that is not one of the stages")
+
+
+def no_column(field: str, column: str, types: Any) -> StopwiseError:
+    """The refusal of a name that is no column."""
+    return fail(field, column, f"a column of the log: {listed(types)}")
+
+
+def no_costs(stages: list[str], where: str) -> StopwiseError:
+    """The refusal of a log without costs."""
+    return StopwiseError(
+        f"costs: not given for {', '.join(stages)}; give each stage's own cost with"
+        f" --costs 1,2,..., or have them in the log as {where}"
+    )
+
+
+def listed(names: Any, most: int = 12) -> str:
+    """Names with commas, cut off where there are many.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b, ... (3 in all)'
+    """
+    names = [str(name) for name in names]
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,50 @@
+"""The stages of an analysis as a table: for data frames and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stopwise.logs.formatting import amount, share
+from stopwise.logs.judging.findings import Findings
+
+
+def records(findings: Findings) -> list[dict[str, Any]]:
+    """One record for each stage; costs in cost units, regrets in mistakes per item."""
+    verdict = findings.verdict
+    table = []
+    for at, name in enumerate(verdict.stages):
+        record: dict[str, Any] = {
+            "stage": name,
+            "cost": float(verdict.costs.per_stage[at]),
+            "cumulative_cost": float(verdict.costs.cumulative[at]),
+            "probability": float(verdict.probability_by_stage[at]),
+            "worst_case_regret": float(verdict.worst_case_regret[at]),
+            "recommended": at == verdict.recommended,
+            "minimax": at == verdict.minimax_stage,
+        }
+        if findings.truth is not None:
+            record["error_rate"] = float(findings.truth.error_rates[at])
+            record["regret"] = float(findings.truth.regret_by_stage[at])
+        table.append(record)
+    return table
+
+
+def cells(findings: Findings) -> tuple[list[str], list[Sequence[str]]]:
+    """Titles and rows of the table that a notebook shows."""
+    verdict = findings.verdict
+    titles = ["stage", "cost", "cost up to it", "rule's choice", "worst case", ""]
+    rows: list[Sequence[str]] = []
+    for record in records(findings):
+        marks = ", ".join(mark for mark in ("recommended", "minimax") if record[mark])
+        rows.append(
+            (
+                record["stage"],
+                amount(record["cost"]),
+                amount(record["cumulative_cost"]),
+                share(record["probability"]),
+                amount(record["worst_case_regret"] * verdict.costs.mistake_cost),
+                marks,
+            )
+        )
+    return titles, rows

@@ -1,0 +1,46 @@
+"""What an analysis and a replay show of themselves in a notebook and on a terminal."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import pytest
+
+from stopwise.checks import StopwiseError
+from stopwise.logs import analyze, replay
+from stopwise.logs.formatting import printable
+
+mpl.use("agg")
+SETTINGS = {"stages": ["small", "medium", "large"], "costs": [0, 0.02, 0.1], "mistake_cost": 1}
+
+
+def test_analysis_shows_itself(log):
+    analysis = analyze(log, truth="truth", **SETTINGS)
+    table = analysis.to_frame()
+    assert table["stage"].to_list() == ["small", "medium", "large"]
+    assert table["error_rate"].to_list() == pytest.approx(analysis.truth.error_rates.tolist())
+    assert analysis._repr_html_().count("<tr>") == 4
+    assert analysis.sentence in str(analysis)
+    assert len(repr(analysis)) < 100
+    axes = analysis.plot()
+    names = " ".join(text.get_text() for text in axes.texts)
+    assert all(stage in names for stage in SETTINGS["stages"])
+
+
+def test_replay_shows_itself(log):
+    result = replay(log, replications=2, **SETTINGS)
+    table = result.to_frame()
+    assert table["name"][0] == result.policy
+    assert table["cost"].to_list() == [outcome.cost for outcome in result.outcomes]
+    assert "no_answer" in result._repr_html_()
+    assert str(result).startswith("uss-ts over 2,000 items")
+    assert len(result.plot().collections) == 3
+
+
+def test_an_unknown_keyword_names_the_nearest(log):
+    for function in (analyze, replay):
+        with pytest.raises(StopwiseError, match=r"unknown field 'mistake_costs'.*'mistake_cost'\?"):
+            function(log, mistake_costs=2)
+
+
+def test_names_are_shown_not_run():
+    assert printable("\x1b[2Jrm") == "\\x1b[2Jrm"
