@@ -45,11 +45,13 @@ class StageCaller:
         self.is_async = [stage.is_async for stage in self.stages]
         self.any_async = any(self.is_async)
         self.threads = Threads(workers or 32)
-        self._clock = clock
+        self.clock = clock
         self._as_labels = as_labels
         self._warned: set[str] = set()
         self._left = [LeftRunning(stage.most_left) for stage in self.stages]
-        self._breakers = [stage.breaker and BreakerState(stage.breaker) for stage in self.stages]
+        self._breakers = [
+            None if stage.breaker is None else BreakerState(stage.breaker) for stage in self.stages
+        ]
         # Most stages are called once, on one item, without a limit.
         self._simple = [
             not (stage.batch or stage.timeout or stage.retry or stage.breaker)
@@ -79,7 +81,7 @@ class StageCaller:
             except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
                 tried = Attempt(None, error, time.perf_counter() - start)
             else:
-                if type(value) in _LABELS and not self._clock:
+                if type(value) in _LABELS and not self.clock:
                     return CallResult(value, None)
                 tried = Attempt(value, None, time.perf_counter() - start)
             return self._result(at, tried, 1, item)
@@ -92,9 +94,7 @@ class StageCaller:
             work = self.call_together_async(item, last, limit)
             return background.run(work, _LOOP_FIX.format("answer_async"))
         left = LeftRunning(0)
-        jobs = [
-            Job(lambda at: self.call(at, item, limit), at, left) for at in range(last + 1)
-        ]
+        jobs = [Job(lambda at: self.call(at, item, limit), at, left) for at in range(last + 1)]
         for job in jobs[:-1]:
             self.threads.start(job)
         # What no thread has begun is done here: a stage that calls a cascade cannot wait for
@@ -207,11 +207,11 @@ class StageCaller:
 
     # ---- results -----------------------------------------------------------------------------
 
-    def cost_of(self, at: int, tried: Attempt, calls: int) -> float | None:
-        """What calls cost as far as the caller can know; None leaves it to the known cost."""
-        if self._clock:
+    def cost_of(self, at: int, tried: Attempt, calls: int, size: int = 1) -> float | None:
+        """What calls on so many items cost, as far as the caller knows; None: the known cost."""
+        if self.clock:
             return tried.seconds
-        return None if calls == 1 else calls * self.stages[at].cost
+        return None if calls == 1 else calls * size * self.stages[at].cost
 
     def _result(self, at: int, tried: Attempt, calls: int, item: Any) -> CallResult:
         cost = self.cost_of(at, tried, calls)
@@ -227,7 +227,7 @@ class StageCaller:
             check_output(stage.name, value)
             self._look_at(at, value, item)
         repeats = (calls - 1) * stage.cost
-        return result_of(value, cost, repeats, clock=self._clock)._replace(seconds=tried.seconds)
+        return result_of(value, cost, repeats, clock=self.clock)._replace(seconds=tried.seconds)
 
     def _look_at(self, at: int, value: Any, item: Any) -> None:
         """Warn, once for each stage, of an output that is a vector where a label is wanted."""
@@ -235,9 +235,9 @@ class StageCaller:
             return
         name = self.stages[at].name
         shape = vector_shape(value)
-        if shape is None and not self.stages[at].batch:
-            if type(item) is str and type(value) is list and len(value) == len(item) > 1:
-                shape = f"a list of {len(value)} values for a text of {len(item)} characters"
+        per_character = type(item) is str and type(value) is list and len(value) == len(item) > 1
+        if shape is None and per_character and not self.stages[at].batch:
+            shape = f"a list of {len(value)} values for a text of {len(item)} characters"
         if shape is not None:
             self.warn_once(
                 f"stage {name} returned {shape} as one output. Outputs are compared as they are:"
@@ -253,7 +253,7 @@ class StageCaller:
 
 
 class _Tries:
-    """The calls of a stage for one item: how many, how long they worked, what is left of its time."""
+    """The calls of a stage for one item: their number, their work, and what is left of its time."""
 
     def __init__(self, retry: Retry | int | None, limit: float | None) -> None:
         self._retry = retry if isinstance(retry, Retry) else None

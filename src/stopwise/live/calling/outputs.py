@@ -59,7 +59,7 @@ def vector_shape(value: Any) -> str | None:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
         return f"a {type(value).__name__} of shape {shape}" if shape and shape != (1,) else None
-    if type(value) in (list, tuple) and len(value) > 1:
-        if all(isinstance(one, (float, np.floating)) for one in value):
-            return f"a {type(value).__name__} of {len(value)} numbers"
-    return None
+    if type(value) not in (list, tuple) or len(value) < 2:
+        return None
+    real = all(isinstance(one, (float, np.floating)) for one in value)
+    return f"a {type(value).__name__} of {len(value)} numbers" if real else None

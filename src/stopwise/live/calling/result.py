@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stopwise.checks import StopwiseError
-from stopwise.live.calling.stage import Reported
+from stopwise.live.calling.stage import Reported, Stage
 
 
 class CallResult(NamedTuple):
@@ -66,3 +66,23 @@ def outputs_of(name: str, outputs: Any, size: int) -> Sequence[Any] | Exception:
             f" {got if got >= 0 else 'one ' + type(outputs).__name__}"
         )
     return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
+
+
+def results_of(
+    stage: Stage, whole: CallResult, size: int, *, clock: bool = False
+) -> Sequence[CallResult]:
+    """What one call gave for each of its items; if it failed, it failed for all of them.
+
+    >>> whole = CallResult(["a", "b"], 3.0)
+    >>> [one.cost for one in results_of(Stage("model", list, 1, batch=True), whole, 2)]
+    [1.5, 1.5]
+    """
+    share = None if whole.cost is None else whole.cost / size
+    if whole.error is not None:
+        return [whole._replace(cost=share)] * size
+    outputs = outputs_of(stage.name, whole.output, size)
+    if isinstance(outputs, Exception):
+        return [CallResult(None, share, outputs, seconds=whole.seconds)] * size
+    repeats = 0.0 if share is None else max(0.0, share - stage.cost)
+    found = [result_of(value, share, repeats, clock=clock) for value in outputs]
+    return [one._replace(seconds=whole.seconds) for one in found] if whole.seconds else found

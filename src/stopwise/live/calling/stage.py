@@ -41,8 +41,8 @@ class Stage:
             given) and returns as many outputs.
         timeout: seconds after which a call has failed. A plain function cannot be interrupted: it
             is left to finish in its thread and its output is not used.
-        retry: how often a failed call is made again, with which waits: a number, or a `Retry`. Every
-            call costs.
+        retry: how often a failed call is made again, and after which waits: a number, or a `Retry`.
+            Every call costs.
         breaker: when a stage that keeps failing is left alone for a while; see `Breaker`.
         most_left: how many calls that ran out of time may be left running; beyond that the stage
             fails at once, without being called.

@@ -22,12 +22,12 @@ _NEGATED = re.compile(r"(?:\bnot|n't|\bnever|\bcannot|\bneither|\bnor)\s+(?:\w+\
 
 
 def letter(letters: str = "ABCD") -> Comparator:
-    """The chosen letter of a multiple-choice answer; text without a clear one is an abstention.
+    r"""The chosen letter of a multiple-choice answer; text without a clear one is an abstention.
 
     Read in this order:
 
     1. the whole text is a letter: "b", "(B)", "B.";
-    2. it is stated: "the answer is B", "answer: b", "\\boxed{B}", "B is correct" (the last counts);
+    2. it is stated: "the answer is B", "answer: b", "\boxed{B}", "B is correct" (the last counts);
     3. the text begins with it: "B) because", "(B) ...", "B. Paris", "B: ...";
     4. one letter alone is named: "I choose B", "option B", "I think it is B".
 

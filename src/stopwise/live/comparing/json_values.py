@@ -33,12 +33,12 @@ def json_fields(*fields: str) -> Comparator:
 
 
 def fenced_json(*fields: str) -> Comparator:
-    """JSON in a text: in a fence of three backticks, or the whole text. Else as `json_fields`.
+    r"""JSON in a text: in a fence of three backticks, or the whole text. Else as `json_fields`.
 
     A text with several fences of which more than one holds JSON is an abstention. Without named
     fields any JSON value will do, not only an object.
 
-    >>> fenced_json("city").agrees('Here it is:\\n```json\\n{"city": "Rome"}\\n```', {"city": "Rome"})
+    >>> fenced_json("city").agrees('Here:\n```json\n{"city": "Rome"}\n```', {"city": "Rome"})
     True
     """
     _check_fields(fields)
