@@ -38,6 +38,7 @@ from stopwise.simulation.kernels.pairs import (
 from stopwise.simulation.kernels.patterns import Tables
 from stopwise.simulation.kernels.random import (
     State,
+    draw,
     keep_words,
     next_uniform,
     skip,
@@ -55,7 +56,6 @@ from stopwise.simulation.kernels.thompson.looks import run_looks
 from stopwise.simulation.kernels.thompson.walks import (
     JUMP_WALK,
     depth_distribution,
-    draw,
     fill_depths,
 )
 
