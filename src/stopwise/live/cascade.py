@@ -46,7 +46,8 @@ class Cascade:
         workers: how many plain stages may work at the same time in threads.
         deadline: seconds that calls for one item may take together. When they are over, the item is
             answered with what there is.
-        settings: all else that `Learner` takes: comparator, combine, store, half_life, mode, ...
+
+    Further settings are those of `Learner`: comparator, combine, store, half_life, mode, ...
 
     >>> cascade = Cascade(
     ...     [Stage("length", lambda text: len(text) > 3, 0), Stage("exact", lambda text: True, 1)],
