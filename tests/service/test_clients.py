@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import openai
 import pytest
 from fake_upstream import FakeUpstream
-
-import openai
 
 MESSAGES: Any = [{"role": "user", "content": "hello?"}]
 Live = Callable[..., Any]
