@@ -10,7 +10,7 @@ that is too loose breaks what Stopwise calls certain.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -75,6 +75,14 @@ class Comparator:
         if self.key is None or answer is ABSTAINED:
             return answer
         return self.checked_key(settle(self.key(answer)))
+
+    def keys(self, answers: Sequence[Any]) -> Sequence[Any]:
+        """What is compared, in the place of each answer."""
+        return [self.key_of(answer) for answer in answers]
+
+    def differ(self, one: Any, two: Any) -> bool:
+        """Whether two keys (answers, where there is no key) disagree; not to know is to differ."""
+        return not self.judge(one, two).agree
 
     def judge(self, one: Any, two: Any) -> Judged:
         """Compare two keys (answers, where there is no key)."""
