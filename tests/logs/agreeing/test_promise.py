@@ -150,7 +150,7 @@ def test_shares_are_whole_numbers_of_items():
     assert allowed_differences(0.7, 10) == 3
     with pytest.raises(StopwiseError, match="agree: got 1"):
         check_promise(1, 0.95, 10)
-    with pytest.raises(StopwiseError, match="level: got 0.2"):
+    with pytest.raises(StopwiseError, match=r"level: got 0\.2"):
         check_promise(0.9, 0.2, 10)
     with pytest.raises(StopwiseError, match="calls: got 'both'"):
         promise_rows(made_rows(10), COSTS, calls="both")

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.checks import fail, finite_number, whole_number
+from stopwise.costs import Calls
 from stopwise.display import frame, html_table
 from stopwise.logs.agreeing.procedure import Outcome, keep_promise
-from stopwise.logs.agreeing.seen import Calls, FromRows, Seen
+from stopwise.logs.agreeing.seen import FromRows, Seen
 from stopwise.logs.formatting import amount, round_share, share
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
@@ -173,7 +174,6 @@ def promise(
     agree: float = 0.95,
     settings: LogSettings | None = None,
     *,
-    calls: Calls = "cascade",
     seed: int = 0,
     **given: Unpack[LogOptions],
 ) -> Promise:
@@ -185,9 +185,9 @@ def promise(
 
     Args:
         agree: the share of items on which the answer must be the last stage's.
-        calls: "cascade" if a stage needs those before it; "alone" if each can be called alone.
         seed: of the coins. Repeating with other seeds until one likes the result breaks the level.
-        given: as for `analyze`; `level` is how sure the promise is.
+        given: as for `analyze`; `level` is how sure the promise is, and `calls` says whether a
+            stage needs those before it ("cascade", as if not given) or not ("alone").
 
     >>> import polars
     >>> random = np.random.default_rng(1)
@@ -206,7 +206,7 @@ def promise(
         agree,
         chosen.level,
         stages=rows.stages,
-        calls=calls,
+        calls=chosen.calls or "cascade",
         seed=seed,
         name=rows.name,
         left_out=rows.left_out,

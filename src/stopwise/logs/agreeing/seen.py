@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from stopwise.costs import FloatArray
+from stopwise.costs import Calls, FloatArray
 from stopwise.situations.observations import ABSTAINED, NOT_CALLED, IntArray, Observations
-
-Calls = Literal["cascade", "alone"]
 
 
 class Source(Protocol):
