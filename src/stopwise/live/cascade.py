@@ -38,7 +38,8 @@ class Cascade:
         at_once: call the stages of an item at the same time; the depth is known beforehand, so that
             no call is wasted unless a stage fails.
         workers: threads for stages called at once.
-        settings: all else that `Learner` takes: comparator, combine, store, half_life, mode, ...
+
+    Further settings are those of `Learner`: comparator, combine, store, half_life, mode, ...
 
     >>> cascade = Cascade(
     ...     [Stage("length", lambda text: len(text) > 3, 0), Stage("exact", lambda text: True, 1)],

@@ -52,6 +52,7 @@ class Service:
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
         self._expired = 0.0
+        self.serving = False
         self.stopping = False
 
     # ---- life ------------------------------------------------------------------------------
@@ -60,6 +61,7 @@ class Service:
         """Begin to write behind and to call upstreams."""
         self.recorder.start()
         await self.upstreams.start()
+        self.serving = True
 
     async def stop(self) -> None:
         """Let tasks that requests left behind end, write what is queued, close everything."""

@@ -77,7 +77,7 @@ def _bound_shallow(pairs: Pairs, walk: int, limit: int, rounds: int, bounds: Pai
     """Bound the tails of pairs up to the limit over so many rounds.
 
     On the step walk a stage that surely fails against one deeper stage goes on whatever the others
-    say, so undecided pairs of such a stage need no (dear) bounds.
+    say, so undecided pairs of such a stage need no (expensive) bounds.
     """
     for i in range(limit):
         settled = False
