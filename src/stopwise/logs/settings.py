@@ -28,6 +28,7 @@ class LogOptions(TypedDict, total=False):
     level: float | None
     max_labels: int | None
     trailing_blanks: Literal["not-called", "abstained"] | None
+    features: Sequence[str] | str | None
 
 
 LAYOUTS = ("auto", "wide", "long")
@@ -53,6 +54,7 @@ class LogSettings:
         max_labels: more distinct outputs than this are refused as free text.
         trailing_blanks: what blanks at the end of a row are, where no cost tells:
             "not-called" (the cascade stopped before) or "abstained".
+        features: columns that are known of an item before its first call, for per-item rules.
 
     >>> LogSettings.of(stages="vader,amazon", costs="0.1,0.5").costs
     (0.1, 0.5)
@@ -71,12 +73,15 @@ class LogSettings:
     level: float = 0.99
     max_labels: int = 2000
     trailing_blanks: str = "not-called"
+    features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.stages is not None:
             object.__setattr__(self, "stages", _stage_names(self.stages))
         if self.costs is not None:
             object.__setattr__(self, "costs", _costs(self.costs))
+        if self.features is not None:
+            object.__setattr__(self, "features", _feature_names(self.features))
         if self.stages and self.costs is not None and len(self.stages) != len(self.costs):
             raise fail(
                 "costs", list(self.costs),
@@ -156,6 +161,15 @@ def _stage_names(stages: Any) -> tuple[str, ...]:
     if len(stages) < 2 or len(set(stages)) != len(stages):
         raise fail("stages", list(stages), accepted)
     return tuple(stages)
+
+
+def _feature_names(features: Any) -> tuple[str, ...]:
+    if isinstance(features, str):
+        features = [name.strip() for name in features.split(",")]
+    known = isinstance(features, Sequence) and all(isinstance(f, str) and f for f in features)
+    if not known or len(set(features)) != len(features) or len(features) > 4:
+        raise fail("features", features, "one to four different columns, such as length,language")
+    return tuple(features)
 
 
 def _costs(costs: Any) -> tuple[float, ...]:

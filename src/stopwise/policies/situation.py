@@ -8,7 +8,7 @@ and sends some rounds through all stages with a known probability, whatever thei
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from stopwise.costs import Costs
 from stopwise.policies.base import Policy
@@ -32,6 +32,9 @@ class SituationPolicy(Policy):
     Asked without situations, by `probabilities`, such a policy decides as a depth-first one does:
     from pair evidence, for all items alike.
     """
+
+    learns: ClassVar[bool] = True
+    """Whether the rule changes with the counts; if not, it is made once and holds always."""
 
     @abstractmethod
     def full_run_probability(self, round: int, costs: Costs) -> float:

@@ -7,6 +7,7 @@ reference, times the trust in the reference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -123,17 +124,19 @@ class Agreed:
     Attributes:
         accuracies: of every stage, estimated.
         chain: how far each stage follows the one before it, 0 to 1: agreement then means little.
+        noise: the standard error of an earlier stage's lead over the last.
         right: for every partition, the chance that each stage's output is right.
     """
 
     accuracies: tuple[float, ...]
     chain: float
+    noise: float
     right: Mapping[tuple[int, ...], tuple[float, ...]]
 
     @property
     def doubt(self) -> float:
         """How far the last stage is to be doubted: by an earlier one's lead, but in no chain."""
-        lead = max(self.accuracies[:-1]) - self.accuracies[-1]
+        lead = max(self.accuracies[:-1]) - self.accuracies[-1] - self.noise
         doubt = float(np.clip((lead - DOUBT_STARTS) / (DOUBT_ENDS - DOUBT_STARTS), 0.0, 1.0))
         return doubt * (1 - self.chain)
 
@@ -166,7 +169,10 @@ def agreed(counts: Transitions) -> Agreed | None:
         for g, r in zip(groups.tolist(), found.consensus.right.tolist(), strict=True)
     }
     accuracies = tuple(float(value) for value in found.consensus.accuracy)
-    return Agreed(accuracies, found.dependence.chain, right)
+    best = int(np.argmax(accuracies[:-1]))
+    differ = float(number[groups[:, best] != groups[:, -1]].sum() / number.sum())
+    seen = max(sum(counts.full.values()), FEWEST_FULL_RUNS)
+    return Agreed(accuracies, found.dependence.chain, math.sqrt(differ / seen), right)
 
 
 def carried_forward(counts: Transitions) -> dict[int, float]:

@@ -46,6 +46,12 @@ class Learned:
     full: list[NDArray[np.bool_]] = field(default_factory=list)
     rule: StoppingRule | None = None
 
+    def __post_init__(self) -> None:
+        if not self.policy.learns:
+            none = ((),) * len(self.stages)
+            self.counts = Transitions(Binning(edges=none, labels=none))
+            self.rule = self.policy.rule(self.stages, self.counts, self.costs)
+
     @property
     def first_rounds(self) -> int:
         """Rounds at the start that are full runs."""
@@ -53,6 +59,8 @@ class Learned:
 
     def until_next(self) -> int:
         """How many rounds may pass before something is to be made again."""
+        if not self.policy.learns:
+            return 100_000
         start = self.first_rounds
         if self.round < start:
             return start - self.round
@@ -63,6 +71,8 @@ class Learned:
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Count finished rounds; `full` says which were full runs."""
         self.round += len(rows)
+        if not self.policy.learns:
+            return
         if self.round <= self.first_rounds * EPOCHS[-1]:
             self.history.append(rows)
             self.full.append(full)
@@ -71,6 +81,8 @@ class Learned:
 
     def refresh(self) -> None:
         """Cut new bins if it is time to, and make the rule again."""
+        if not self.policy.learns:
+            return
         marks = [self.first_rounds * factor for factor in EPOCHS]
         if self.round in marks or self.counts is None:
             rows, full = joined(self.history), np.concatenate(self.full)
