@@ -35,6 +35,7 @@ class LogOptions(TypedDict, total=False):
     abstentions: Literal["go on", "mistake", "leave out"] | None
     calls: Literal["cascade", "alone"] | None
     reading: Literal["auto", "certain", "weak-dominance", "estimated", "minimax"] | None
+    features: Sequence[str] | str | None
 
 
 LAYOUTS = ("auto", "wide", "long")
@@ -67,6 +68,7 @@ class LogSettings:
             answers does), "mistake" or "leave out".
         reading: what the first sentence rests on: "certain", "weak-dominance", "estimated" or
             "minimax"; "auto" takes what is certain first, then the estimate.
+        features: columns that are known of an item before its first call, for per-item rules.
 
     >>> LogSettings.of(stages="vader,amazon", costs="0.1,0.5").costs
     (0.1, 0.5)
@@ -88,12 +90,15 @@ class LogSettings:
     abstentions: Abstentions = "go on"
     calls: Calls | None = None
     reading: str = "auto"
+    features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.stages is not None:
             object.__setattr__(self, "stages", _stage_names(self.stages))
         if self.costs is not None:
             object.__setattr__(self, "costs", _costs(self.costs, self.stages))
+        if self.features is not None:
+            object.__setattr__(self, "features", _feature_names(self.features))
         if self.stages and self.costs is not None and len(self.stages) != len(self.costs):
             raise fail(
                 "costs", list(self.costs),
@@ -179,6 +184,15 @@ def _stage_names(stages: Any) -> tuple[str, ...]:
     if len(stages) < 2 or len(set(stages)) != len(stages):
         raise fail("stages", list(stages), accepted)
     return tuple(stages)
+
+
+def _feature_names(features: Any) -> tuple[str, ...]:
+    if isinstance(features, str):
+        features = [name.strip() for name in features.split(",")]
+    known = isinstance(features, Sequence) and all(isinstance(f, str) and f for f in features)
+    if not known or len(set(features)) != len(features) or len(features) > 4:
+        raise fail("features", features, "one to four different columns, such as length,language")
+    return tuple(features)
 
 
 def _costs(costs: Any, stages: tuple[str, ...] | None) -> tuple[float, ...]:
