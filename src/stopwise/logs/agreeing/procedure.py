@@ -41,7 +41,7 @@ class Outcome:
         stages: the stage whose answer each item has.
         looked: whether the last stage was called to look.
         design: of the looks.
-        found: differences that looks found among the items taken.
+        found: differences that looks found, up to the one that ended the taking.
         price: of a difference, by which items were sent on.
     """
 
@@ -185,9 +185,10 @@ def _take(
         within = sofar <= design.found
         taken[items[within]] = True
         looked[items[heads]] = True
-        found = int(sofar[-1])
         if not within.all():
+            found = design.found + 1  # the one that ended it
             break
+        found = int(sofar[-1])
         if heads.any():
             model.learn(np.flatnonzero(looked))
     return taken, found

@@ -42,7 +42,8 @@ class Promise:
         answered_by: for every item, the stage whose answer it has.
         looked: for every item, whether the last stage was called to look.
         look_rate: the chance with which an item was looked at, once the plan stood.
-        found, found_most: differences that looks found, and how many the design allowed.
+        found, found_most: differences that looks found, and how many the design allows; with one
+            more, the items not yet taken go to the last stage.
         cost, cost_of_last: cost of an item's calls, on average; and with the last stage for all.
         agreement: the share of these items that have the last stage's answer. The procedure does
             not know it; the log, which has all outputs, does.
@@ -112,11 +113,15 @@ class Promise:
     def sentences(self) -> list[str]:
         """What there is to say besides, in words."""
         last = self.stages[-1]
+        ended = (
+            f"at difference number {self.found:,} that was found, the others went to {last}"
+            if self.found > self.found_most
+            else f"{self.found:,} differences were found, and {self.found_most:,} would be allowed"
+        )
         text = [
             f"{int(self.looked.sum()):,} items were looked at: {last} was called on them to learn"
-            f" and to test, and answers them. Of the items taken, each was looked at with a chance"
-            f" of {share(self.look_rate)}; {self.found:,} differences were found, and"
-            f" {self.found_most:,} allowed."
+            f" and to test, and answers them. Items were taken by risk, each looked at with a"
+            f" chance of {share(self.look_rate)}; {ended}."
         ]
         if self.cost_avoided <= 0:
             text.append(
@@ -195,7 +200,7 @@ def promise(
     >>> fast = np.where(random.random(4000) < 0.4 * (1 - sure), 1 - slow, slow)
     >>> frame = polars.DataFrame({"fast": fast, "fast:confidence": sure, "slow": slow})
     >>> kept = promise(frame, 0.95, stages="fast,slow", costs="1,20", level=0.95)
-    >>> kept.kept, kept.last_calls_avoided > 0.4
+    >>> kept.kept, kept.last_calls_avoided > 0.3
     (True, True)
     """
     chosen = settings_from(settings, given)
