@@ -94,7 +94,8 @@ def choose_engine(name: str, problem: Problem, policy: Policy, stream: Stream) -
         if name == "fast":
             raise missing("engine: the fast one", "numba")
         print(
-            f"stopwise: {missing('a quick simulation', 'numba')}; until then this runs on the slow reference engine",
+            f"stopwise: {missing('the fast engine', 'numba')};"
+            " until then this runs on the slow reference engine",
             file=sys.stderr,
         )
         return ReferenceEngine(problem, policy, stream)
