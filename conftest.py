@@ -17,6 +17,14 @@ COMPILED = re.compile(
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what would take hours on the reference engine."""
+    if not NUMBA:
+        for item in items:
+            if item.get_closest_marker("numba"):
+                item.add_marker(pytest.mark.skip(reason="too slow without numba"))
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out files that import compiled code."""
     if NUMBA or collection_path.suffix != ".py":
