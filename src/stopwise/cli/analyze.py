@@ -25,6 +25,7 @@ from stopwise.cli.log_options import (
     Truth,
     log_and_settings,
 )
+from stopwise.cli.run_options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +43,7 @@ def command(
     report: Annotated[
         Path | None, typer.Option(help="Write one self-contained HTML page with plots.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    as_json: AsJson = False,
     settings: SettingsFile = None,
     item: Item = None,
     layout: Layout = None,
