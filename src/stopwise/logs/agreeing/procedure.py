@@ -60,6 +60,8 @@ class _Risks:
         self._features = features
         self._describers: dict[int, Describer] = {}
         self._weights: dict[int, FloatArray] = {}
+        self._columns: dict[int, FloatArray] = {}
+        self._described: dict[int, NDArray[np.bool_]] = {}
 
     def learn(self, looked: IntArray) -> None:
         """Fit all stages again, from where they stood."""
@@ -68,9 +70,8 @@ class _Risks:
             known = np.flatnonzero(self._seen.codes[:, stage] != NOT_CALLED)
             if stage not in self._describers:
                 self._describers[stage] = Describer(self._seen, stage, known, self._features)
-            columns = self._describers[stage].rows(items)
             self._weights[stage] = fit_logistic(
-                columns,
+                self._rows(stage, items),
                 self._seen.differs(stage, items),
                 self._describers[stage].penalty,
                 self._weights.get(stage),
@@ -78,7 +79,20 @@ class _Risks:
 
     def after(self, stage: int, items: IntArray) -> FloatArray:
         """The risks of items that stand at a stage."""
-        return risks(self._describers[stage].rows(items), self._weights[stage])
+        return risks(self._rows(stage, items), self._weights[stage])
+
+    def _rows(self, stage: int, items: IntArray) -> FloatArray:
+        """The numbers of situations; made once, because calls that were made do not change."""
+        describer = self._describers[stage]
+        if stage not in self._columns:
+            count = len(self._seen.codes)
+            self._columns[stage] = np.empty((count, len(describer.penalty)))
+            self._described[stage] = np.zeros(count, dtype=np.bool_)
+        new = items[~self._described[stage][items]]
+        if len(new):
+            self._columns[stage][new] = describer.rows(new)
+            self._described[stage][new] = True
+        return self._columns[stage][items]
 
 
 def keep_promise(
