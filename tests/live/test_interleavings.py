@@ -129,7 +129,7 @@ class Interleavings(RuleBasedStateMachine):
         if self.kind == "log":
             records = list(read_rounds(self.folder / "rounds.jsonl"))
         else:
-            records = list(self.learner._books.store.read_rounds())
+            records = list(self.learner._books.queue.store.read_rounds())
         for segment in ("", "s"):
             logged = [record.outputs for record in records if record.segment == segment]
             assert Evidence.from_prefixes(3, logged) == self.learner.evidence(segment)

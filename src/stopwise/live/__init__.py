@@ -19,6 +19,9 @@ from stopwise.live.comparing import (
 from stopwise.live.learner import Learner
 from stopwise.live.record import RoundRecord
 from stopwise.live.round import Advice, Round, RoundOutcome
+from stopwise.live.stores.base import StoreError
+from stopwise.live.stores.postgres import PostgresStore
+from stopwise.live.stores.queue import StoreStatus
 from stopwise.live.stores.round_log import RoundLog, read_rounds
 from stopwise.live.stores.snapshot import read_evidence
 from stopwise.live.stores.sqlite import SqliteStore
@@ -43,6 +46,7 @@ __all__ = [
     "LiveReport",
     "NoAnswerError",
     "Outcome",
+    "PostgresStore",
     "Report",
     "Reported",
     "Round",
@@ -51,6 +55,8 @@ __all__ = [
     "RoundRecord",
     "SqliteStore",
     "Stage",
+    "StoreError",
+    "StoreStatus",
     "by",
     "by_key",
     "exact",
