@@ -113,7 +113,7 @@ class Problem:
         *,
         stages: Sequence[str] | None = None,
     ) -> Problem:
-        """Build from a table of predictions (a row an item, a column a stage) and the truth.
+        """Build from a table of predictions (one row per item, one column per stage) and the truth.
 
         The order of the rows is kept, so that a round-robin stream can follow it.
 

@@ -24,6 +24,8 @@ COMMANDS = {
     "problem": "stopwise.cli.problem",
     "policies": "stopwise.cli.policies",
     "bench-policies": "stopwise.cli.bench_policies",
+    "serve": "stopwise.cli.serve",
+    "keys": "stopwise.cli.keys",
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,17 +14,18 @@ import numpy as np
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED, Evidence
+from stopwise.live.calling.errors import describe, warn
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import Chooser
 from stopwise.live.choosing.draws import BITS, LOW_BITS
-from stopwise.live.comparing.reader import Reader
+from stopwise.live.comparing.reader import NOT_COMPARED, Comparison, Reader
 from stopwise.live.counters.carried import FastTs, can_carry, warm_up
 from stopwise.live.counters.many import count_columns
 from stopwise.live.counters.pairs import Added, added_by, compare_answers
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.forking import watch_forks
-from stopwise.live.record import RoundRecord
+from stopwise.live.record import RoundRecord, added_of, agreed
 from stopwise.live.round import Round, RoundOutcome
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Attached, Changes, Store, StoreError
@@ -250,12 +250,7 @@ class Bookkeeper:
                 return tuple.__new__(RoundOutcome, (outputs[-1], stage, cost))
         if round.ended:
             self._refuse_twice(round)
-        try:
-            record, answer = self._read(round, abandoned)
-        except Exception:
-            # A comparator or a vote that raises: the round has been paid for all the same.
-            self._enter(round, self._record(round, abandoned), wait)
-            raise
+        record, answer = self._read(round, abandoned)
         self._enter(round, record, wait)
         return RoundOutcome(answer, record.stage, record.cost)
 
@@ -333,16 +328,19 @@ class Bookkeeper:
     def _read(self, round: Round, abandoned: bool) -> tuple[RoundRecord, Any]:
         """What happened in a round, and its answer. Comparing may take long: no lock is held."""
         record = self._record(round, abandoned)
-        outputs, reader = round.outputs, self.reader
+        outputs, reader, stage = round.outputs, self.reader, record.stage
         answer: Any = None
-        if record.stage is not None:
-            answer = outputs[-1] if reader.plain else reader.after(outputs, record.called - 1)[0]
-            if reader.plain and record.stage != record.called - 1:
-                answer = outputs[record.stage]
-        if record.called > 1:
-            record.answered, record.disagreed = reader.compare(outputs)
-        else:
-            record.answered = int(record.stage == 0)
+        if stage is not None:
+            answer = outputs[stage] if reader.plain else reader.after(outputs, stage)[0]
+        compared = round.compared
+        if compared is None:
+            compared = (
+                reader.compare(outputs) if record.called > 1 else Comparison(int(stage == 0), 0)
+            )
+            round.compared = compared
+        record.cost += compared.cost
+        record.answered, record.disagreed = compared.answered, compared.disagreed
+        record.undecided = compared.undecided
         if round.advised is not None:
             self._note_advice(record)
         return record, answer
@@ -354,7 +352,8 @@ class Bookkeeper:
             cost = self.cumulative[called - 1] if called else 0.0
         else:
             cost = self._actual_cost(round, called)
-        said = (at for at in range(called - 1, -1, -1) if outputs[at] is not ABSTAINED)
+        usable = called if round.answer_from is None else round.answer_from
+        said = (at for at in range(usable - 1, -1, -1) if outputs[at] is not ABSTAINED)
         return RoundRecord(
             number=round.number,
             writer=self.writer,
@@ -385,16 +384,15 @@ class Bookkeeper:
 
     def _note_advice(self, record: RoundRecord) -> None:
         costs, advised = record.costs or [], record.advised
-        outputs: Sequence[Any] = record.outputs or []
         assert advised is not None
         record.advised_cost = sum(
             costs[at] if at < len(costs) and costs[at] is not None else self._stage_costs[at]  # type: ignore[misc]
             for at in range(advised + 1)
         )
-        early, when = self.reader.after(outputs, advised)
-        if record.stage is not None and when is not None and record.called > advised:
-            final = self.reader.after(outputs, record.stage)[0]
-            record.advised_same = self.reader.comparator.agrees(early, final)
+        spoke = [at for at, one in enumerate(record.outputs or ()) if one is not ABSTAINED]
+        early = max((at for at in spoke if at <= advised), default=None)
+        if record.stage is not None and early is not None and record.called > advised:
+            record.advised_same = agreed(record, early, record.stage)
 
     def settle(self) -> None:
         """Add up what is pending; everything but the short ways of begin and end does so first."""
@@ -402,12 +400,23 @@ class Bookkeeper:
         while self.forgotten:
             round = self.forgotten[0]
             if not round.ended:
-                try:
-                    self.finish(round, True, wait=False)  # the lock is held
-                except Exception as error:  # noqa: BLE001  # must not fall on another round
-                    tell_user(f"a round that was forgotten could not be counted: {error!r}")
-                    round.ended = True
+                self._finish_forgotten(round)
             self.forgotten.popleft()
+
+    def _finish_forgotten(self, round: Round) -> None:
+        """Count a round that nobody will end; nothing that goes wrong may fall on another."""
+        try:
+            try:
+                self.finish(round, True, wait=False)  # the lock is held
+            except StoreError:
+                raise
+            except Exception:  # noqa: BLE001  # comparing failed: it has been paid all the same
+                round.compared = NOT_COMPARED
+                round.unusual = True
+                self.finish(round, True, wait=False)
+        except Exception as error:  # noqa: BLE001
+            warn(f"a round that was forgotten could not be counted: {describe(error)}")
+            round.ended = True
 
     def _add_up(self) -> None:
         """Count all rounds that have ended, after an interrupt too."""
@@ -578,17 +587,15 @@ class Bookkeeper:
             counters.begun += size
             return first, number, depths, p
 
-    def end_many(
-        self, segment: str, depths: IntArray, where: Sequence[IntArray], columns: Sequence[Any]
-    ) -> FloatArray:
+    def end_many(self, segment: str, depths: IntArray, codes: IntArray) -> FloatArray:
         """Count rounds that all went to their depths; return what each cost.
 
         Args:
+            segment: whose evidence they add to.
             depths: of every round.
-            where: for each stage, the rounds that called it.
-            columns: for each stage, its outputs in those rounds.
+            codes: their outputs, coded; see `count_columns`.
         """
-        delta = count_columns(self.stage_count, depths, where, columns)
+        delta = count_columns(self.stage_count, depths, codes)
         costs = np.asarray(self.cumulative)[depths]
         delta.values[delta.layout.spent] = float(costs.sum())
         with self.lock:
@@ -615,8 +622,7 @@ class Bookkeeper:
 
     def _observe(self, record: RoundRecord) -> None:
         if self.watch is not None:
-            pairs = added_by(record.answered, record.disagreed).pairs
-            self._news.extend(self.watch.observe(record.segment, pairs))
+            self._news.extend(self.watch.observe(record.segment, added_of(record).pairs))
 
     def tell_news(self) -> None:
         """Tell the listener of alarms, outside the lock."""
@@ -632,12 +638,4 @@ class Bookkeeper:
         try:
             listener(news)
         except Exception as error:  # noqa: BLE001  # a listener must not cost an answer
-            tell_user(f"{name} raised {error!r}")
-
-
-def tell_user(message: str) -> None:
-    """Warn; where warnings are errors, log instead: an answer must not be lost for a warning."""
-    try:
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
-    except RuntimeWarning:
-        LOG.warning(message)
+            warn(f"{name} raised {describe(error)}")

@@ -153,17 +153,15 @@ class Learner:
         """One of many rounds that were begun together, as an object."""
         return Round(self._books, sequence, number, segment, depth, p[depth])
 
-    def end_many(
-        self, segment: str, depths: IntArray, where: Sequence[IntArray], columns: Sequence[Any]
-    ) -> FloatArray:
+    def end_many(self, segment: str, depths: IntArray, codes: IntArray) -> FloatArray:
         """Count rounds that all went to their depths; return what each cost.
 
         Args:
+            segment: whose evidence they add to.
             depths: of every round.
-            where: for each stage, the rounds that called it.
-            columns: for each stage, its outputs in those rounds.
+            codes: a row for each round, a column for each stage: equal where outputs are, else -1.
         """
-        return self._books.end_many(segment, depths, where, columns)
+        return self._books.end_many(segment, depths, codes)
 
     # ---- what it knows -----------------------------------------------------------------------
 
@@ -335,6 +333,12 @@ class Learner:
         """Wait until all rounds that have ended are in the store."""
         if self._books.queue is not None:
             self._books.queue.flush()
+
+    def keep_promise(self) -> None:
+        """The same, but only where the store's durability is "round"."""
+        queue = self._books.queue
+        if queue is not None and queue.store.writing.durability == "round":
+            queue.flush()
 
     @property
     def store_status(self) -> StoreStatus:

@@ -15,7 +15,7 @@ from stopwise.checks import (
     parse_json_object,
     whole_number,
 )
-from stopwise.live.counters.pairs import bits, pair_list, pair_number
+from stopwise.live.counters.pairs import Added, added_by, bits, pair_list, pair_number
 
 MOST_STAGES = 1000
 _LARGEST = 2**62
@@ -36,6 +36,7 @@ class RoundRecord:
         answered: bits of the stages that answered (did not abstain, did not fail).
         disagreed: bits of the pairs of answers that differed, see `stopwise.live.counters.pairs`.
         failed: bits of the stages that raised or ran out of time.
+        undecided: bits of the pairs of answers of which the comparator could not say.
         costs: what each call really cost, where it was reported; None elsewhere.
         confidences: how sure the stages said they are, where they said so; None elsewhere.
         cost: of the whole round.
@@ -65,6 +66,7 @@ class RoundRecord:
     advised_same: bool | None = None
     outputs: Sequence[Any] | None = None
     confidences: Sequence[float | None] | None = None
+    undecided: int = 0
 
     def to_form(self) -> dict[str, Any]:
         """As JSON holds it; what is usual is left out.
@@ -79,12 +81,11 @@ class RoundRecord:
             "stage": self.stage,
             "called": self.called,
             "answered": bits(self.answered),
-            "disagreed": [
-                pair for at, pair in enumerate(map(list, pair_list(self.called)))
-                if self.disagreed >> at & 1
-            ],
+            "disagreed": _pairs(self.disagreed, self.called),
             "cost": self.cost,
-        }  # fmt: skip
+        }
+        if self.undecided:
+            form["undecided"] = _pairs(self.undecided, self.called)
         if self.writer:
             form["writer"] = self.writer
         if self.sequence != self.number:
@@ -162,13 +163,6 @@ class RoundRecord:
         if outputs is not None and (not isinstance(outputs, list) or len(outputs) != called):
             raise fail("outputs", outputs, f"the outputs of {called} stages")
         answered = _stages("answered", form["answered"], called)
-        disagreed = 0
-        for i, j in form["disagreed"]:
-            j = _within("disagreed", j, 1, called - 1)
-            i = _within("disagreed", i, 0, j - 1)
-            if not answered >> i & 1 or not answered >> j & 1:
-                raise fail("disagreed", [i, j], "a pair of stages that answered")
-            disagreed |= 1 << pair_number(i, j)
         advised, advised_cost, advised_same = form.get("advised", (None, 0.0, None))
         if advised_same not in (None, True, False):
             raise fail("advised", form["advised"], "[stage, cost, whether the answer is the same]")
@@ -183,7 +177,8 @@ class RoundRecord:
             stage=None if stage is None else _within("stage", stage, 0, called - 1),
             called=called,
             answered=answered,
-            disagreed=disagreed,
+            disagreed=_pair_mask("disagreed", form["disagreed"], called, answered),
+            undecided=_pair_mask("undecided", form.get("undecided", ()), called, answered),
             failed=_stages("failed", form.get("failed", ()), called),
             costs=_numbers("costs", form.get("costs"), called, least=0.0),
             cost=_cost("cost", form["cost"]),
@@ -196,11 +191,49 @@ class RoundRecord:
         )
 
 
+def agreed(record: RoundRecord, one: int, two: int) -> bool | None:
+    """Whether the answers of two stages agreed; None where that is not known.
+
+    >>> agreed(RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1), 1, 0)
+    False
+    """
+    if not (record.answered >> one & 1 and record.answered >> two & 1):
+        return None
+    if one == two:
+        return True
+    pair = pair_number(min(one, two), max(one, two))
+    return None if record.undecided >> pair & 1 else not record.disagreed >> pair & 1
+
+
+def added_of(record: RoundRecord) -> Added:
+    """What a round adds to the counters of pairs.
+
+    >>> added_of(RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1)).pairs
+    ((0, True),)
+    """
+    return added_by(record.answered, record.disagreed, record.undecided)
+
+
 _NEEDED = ("round", "depth", "probability", "stage", "called", "answered", "disagreed", "cost")
 _FIELDS = (
     *_NEEDED, "writer", "sequence", "segment", "failed", "costs", "confidences", "abandoned",
-    "advised", "outputs",
+    "advised", "outputs", "undecided",
 )  # fmt: skip
+
+
+def _pairs(mask: int, called: int) -> list[list[int]]:
+    return [list(pair) for at, pair in enumerate(pair_list(called)) if mask >> at & 1]
+
+
+def _pair_mask(field: str, pairs: Any, called: int, answered: int) -> int:
+    mask = 0
+    for i, j in pairs:
+        j = _within(field, j, 1, called - 1)
+        i = _within(field, i, 0, j - 1)
+        if not answered >> i & 1 or not answered >> j & 1:
+            raise fail(field, [i, j], "a pair of stages that answered")
+        mask |= 1 << pair_number(i, j)
+    return mask
 
 
 def _within(field: str, value: Any, least: int, most: int) -> int:

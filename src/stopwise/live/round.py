@@ -11,6 +11,7 @@ from stopwise.evidence import ABSTAINED
 
 if TYPE_CHECKING:
     from stopwise.live.bookkeeper import Bookkeeper
+    from stopwise.live.comparing.reader import Comparison
     from stopwise.live.record import RoundRecord
 
 
@@ -71,6 +72,8 @@ class Round:
     record: RoundRecord | None = None  # what happened, once ended; the short way leaves it out
     reserved: float = 0.0
     errors: Sequence[tuple[int, object]] = ()
+    compared: Comparison | None = None  # how the answers compare, once that is known
+    answer_from: int | None = None  # only so many of the first stages may give the answer
 
     def __init__(
         self,
@@ -145,10 +148,17 @@ class Round:
         return self._books.finish(self, len(self.outputs) <= self.depth, wait)
 
     async def end_async(self) -> RoundOutcome:
-        """The same, waiting for the store without standing in the way of an event loop."""
+        """The same, awaiting a comparator that is async or takes its time, and the store."""
+        reader = self._books.reader
+        if reader.takes_time and len(self.outputs) > 1 and self.compared is None:
+            self.compared = await reader.compare_async(self.outputs)
         outcome = self.end(wait=False)
-        await self._books.kept(self)
+        await self.kept()
         return outcome
+
+    async def kept(self) -> None:
+        """Once ended: wait until the round is in the store, if that is what `durability` asks."""
+        await self._books.kept(self)
 
     def abandon(self) -> RoundOutcome:
         """Give the round up: what it saw is counted all the same."""

@@ -81,7 +81,7 @@ class Run:
         return f"{self.dataset}-{self.instance}{margin}-{self.source}"
 
     def published(self, horizon: int) -> Mapping[float, float]:
-        """The published points that a run of so many rounds can be held against, by x.
+        """The published points that a run of `horizon` rounds can be compared with, by x.
 
         A point over rounds holds for any longer run; one over margins only at the paper's horizon.
         """

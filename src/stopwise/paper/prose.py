@@ -26,8 +26,8 @@ EPSILON = 0.1
 _SETTING = """
 <h2 id=setting>Setting</h2>
 <p>A cascade has K arms (Stopwise calls them stages): classifiers or tests, ordered from cheap to
-dear. In each round the learner stops at one arm, sees the outputs of all arms up to it, and pays
-their cumulative cost C<sub>i</sub>, and 1 more if that arm's output is wrong. It is never told
+expensive. In each round the learner stops at one arm, sees the outputs of all arms up to it, and
+pays their cumulative cost C<sub>i</sub>, and 1 more if that arm's output is wrong. It is never told
 whether it was. The optimal arm minimises γ<sub>i</sub> + C<sub>i</sub>, error rate plus cost;
 regret is what was paid beyond that, counted in mistakes.</p>
 <p>All that can be learned is how often two arms disagree, p<sub>ij</sub>. That suffices exactly

@@ -49,7 +49,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Point:
-    """Mean regret and its 95 % interval after so many rounds."""
+    """Mean regret and its 95 % interval after a number of rounds."""
 
     round: int
     mean: float

@@ -83,7 +83,7 @@ class _Voi(Policy):
             raise fail("rho0", self.rho0, "a number, 0 or more")
 
     def excess(self, evidence: Evidence) -> float:
-        """How much dearer than its margin an unneeded look is: rho.
+        """How much more than its margin an unneeded look costs: rho.
 
         Under strong dominance the outputs of a round switch at most once along the cascade, so the
         share of rounds that switch again shows how far that fails. A deeper stage that is no worse

@@ -26,6 +26,7 @@ from stopwise.problem import IntArray, Problem
 from stopwise.simulation.streams import Stream
 
 if TYPE_CHECKING:
+    from stopwise.simulation.kernels.confidence.bounds import Rule
     from stopwise.simulation.kernels.patterns import Tables
 
 # (tables, thresholds, grid, uniform states, generator, result); fills the result.
@@ -66,14 +67,22 @@ def _is_built_in(policy: Policy) -> bool:
     return type(policy) in _BUILT_IN and float(getattr(policy, "temper", 1)).is_integer()
 
 
-def _thompson(policy: Any) -> Kernel:
-    from stopwise.simulation.kernels.thompson import replications, walks
+def thompson_settings(policy: UssTs | UssTsJump) -> tuple[float, float, int, int]:
+    """What the Thompson kernels need to know of a policy: both priors, the walk, the temper."""
+    from stopwise.simulation.kernels.thompson import walks
 
-    jumps = isinstance(policy, UssTsJump)
-    walk = walks.JUMP_WALK if jumps else walks.STEP_WALK
-    a, b, temper = policy.prior_disagreed, policy.prior_agreed, int(policy.temper) if jumps else 1
+    a, b = float(policy.prior_disagreed), float(policy.prior_agreed)
+    if isinstance(policy, UssTsJump):
+        return a, b, walks.JUMP_WALK, int(policy.temper)
+    return a, b, walks.STEP_WALK, 1
+
+
+def _thompson(policy: Any) -> Kernel:
+    from stopwise.simulation.kernels.thompson import replications
+
+    settings = thompson_settings(policy)
     return lambda tables, x, grid, states, rng, result: replications.run_many(
-        tables, x, a, b, walk, temper, grid, states, rng, result
+        tables, x, *settings, grid, states, rng, result
     )
 
 
@@ -86,32 +95,41 @@ def _literal(policy: Any) -> Kernel:
     )
 
 
-def _clock(policy: Any) -> Kernel:
+def confidence_rule(policy: UssUcb | Hanawal2) -> Rule:
+    """What the kernel of the confidence-bound rules needs to know of a policy."""
+    from stopwise.simulation.kernels.confidence.bounds import Rule
+
+    ucb = isinstance(policy, UssUcb)
+    return Rule(policy.alpha, two_sided=ucb, strict=ucb, first_counts_last_only=not ucb)
+
+
+def _confidence(policy: Any) -> Kernel:
     from stopwise.simulation.kernels.confidence import replications
 
-    alpha, ucb = policy.alpha, isinstance(policy, UssUcb)
+    rule = confidence_rule(policy)
     return lambda tables, x, grid, states, rng, result: replications.run_many(
-        tables, x, alpha, ucb, ucb, not ucb, grid, states, rng, result
+        tables, x, rule, grid, states, rng, result
     )
 
 
-def _eliminating(policy: Policy) -> Kernel:
-    from stopwise.simulation.kernels.value import replications, worth
+def value_settings(policy: UssVoi | UssVoiAnytime | Imed) -> tuple[int, float, float, int]:
+    """What the kernels of elimination walks need to know of a policy; see `worth`."""
+    from stopwise.simulation.kernels.value import worth
 
-    if isinstance(policy, Imed):
-        assert policy.horizon is not None, "simulate tells the horizon"
-        most = math.log(policy.horizon) - policy.margin
-        rule, knob, rho0, told = worth.IMED, most, 0.0, policy.horizon
-    elif isinstance(policy, UssVoi):
-        assert policy.horizon is not None, "simulate tells the horizon"
-        rule, knob, rho0, told = worth.VOI, policy.kappa, policy.rho0, policy.horizon
-    else:
-        assert isinstance(policy, UssVoiAnytime)
-        rule, knob, rho0, told = (
-            worth.VOI_ANYTIME, policy.kappa, policy.rho0, policy.head_start,
-        )  # fmt: skip
+    if isinstance(policy, UssVoiAnytime):
+        return worth.VOI_ANYTIME, float(policy.kappa), float(policy.rho0), policy.head_start
+    assert policy.horizon is not None, "for_horizon was called"
+    if isinstance(policy, UssVoi):
+        return worth.VOI, float(policy.kappa), float(policy.rho0), policy.horizon
+    return worth.IMED, math.log(policy.horizon) - policy.margin, 0.0, policy.horizon
+
+
+def _value(policy: Any) -> Kernel:
+    from stopwise.simulation.kernels.value import replications
+
+    settings = value_settings(policy)
     return lambda tables, x, grid, states, rng, result: replications.run_many(
-        tables, x, rule, knob, rho0, told, grid, states, rng, result
+        tables, x, *settings, grid, states, rng, result
     )
 
 
@@ -132,11 +150,11 @@ _BUILT_IN: dict[type[Policy], Callable[[Any], Kernel]] = {
     UssTsJump: _thompson,
     UssTsTempered: _thompson,
     UssTsLiteral: _literal,
-    UssUcb: _clock,
-    Hanawal2: _clock,
-    UssVoi: _eliminating,
-    UssVoiAnytime: _eliminating,
-    Imed: _eliminating,
+    UssUcb: _confidence,
+    Hanawal2: _confidence,
+    UssVoi: _value,
+    UssVoiAnytime: _value,
+    Imed: _value,
 }
 
 

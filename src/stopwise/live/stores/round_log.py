@@ -12,9 +12,8 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
-from stopwise.live.counters.pairs import added_by
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.record import MOST_STAGES, RoundRecord
+from stopwise.live.record import MOST_STAGES, RoundRecord, added_of
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import (
     Attached,
@@ -149,7 +148,7 @@ class RoundLog:
         except StopwiseError as error:
             raise StopwiseError(f"{where}: {error}") from None
         if self._watch is not None:  # alarms of the past were told when they came
-            self._watch.observe(record.segment, added_by(record.answered, record.disagreed).pairs)
+            self._watch.observe(record.segment, added_of(record).pairs)
         if record.writer:
             counters.others += 1
         else:
@@ -163,9 +162,7 @@ class RoundLog:
         return [
             alarm
             for record in records
-            for alarm in self._watch.observe(
-                record.segment, added_by(record.answered, record.disagreed).pairs
-            )
+            for alarm in self._watch.observe(record.segment, added_of(record).pairs)
         ]
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:

@@ -18,10 +18,9 @@ from typing import Any
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.counters.layout import RECENT, layout_of
-from stopwise.live.counters.pairs import added_by
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
-from stopwise.live.record import RoundRecord, check_whole
+from stopwise.live.record import RoundRecord, added_of, check_whole
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Attached, Changes, StoreError, Writing
 from stopwise.live.stores.sql_schema import ADD, ADD_HOUR, VERSION, Connection, Row
@@ -268,7 +267,7 @@ class SqlStore(ABC):
         self._watch.begin(segment, number, json.loads(drift) if drift else None)
         alarms: list[DriftAlarm] = []
         for record in records:
-            pairs = added_by(record.answered, record.disagreed).pairs
+            pairs = added_of(record).pairs
             alarms += self._watch.observe(segment, pairs)
         connection.query(
             "UPDATE stopwise_segments SET drift = ? WHERE cascade = ? AND segment = ?",

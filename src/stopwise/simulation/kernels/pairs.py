@@ -69,6 +69,21 @@ def refresh(pairs: Pairs) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def stepped(
+    a: float, b: float, x: float, weight: float, below: float, above: float, agree: float
+) -> tuple[float, float, float]:
+    """Weight and tails after one more observation: an agreement (1.0), or not (0.0).
+
+    Written without branches on whether outputs agree, since they could not be predicted.
+    """
+    differ = 1.0 - agree
+    step = weight / (differ * a + agree * b)
+    weight = step * ((a + b) * abs(agree - x))
+    step *= agree - differ
+    return weight, max(below + step, 0.0), max(above - step, 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def observe(
     pairs: Pairs,
     marks: NDArray[np.float64] | NDArray[np.int32],
@@ -79,30 +94,47 @@ def observe(
     """One round of class k that stopped at `depth`; whether a pair is now due to be anchored.
 
     Pairs beyond stage `stale_up_to` have their tails stepped; the others are only counted. Written
-    without branches on whether outputs agree, since they could not be predicted, and without calls:
-    around those numba would count references to the arrays, at the cost of a whole look.
+    without calls that take arrays: around those numba would count references to the arrays, at the
+    cost of a whole look.
     """
     due = False
     for j in range(1, depth + 1):
         for i in range(j):
             agree = 1.0 if marks[k, i] == marks[k, j] else 0.0
-            differ = 1.0 - agree
             a, b, x = pairs[i, j, A], pairs[i, j, B], pairs[i, j, X]
-            pairs[i, j, A], pairs[i, j, B] = a + differ, b + agree
+            pairs[i, j, A], pairs[i, j, B] = a + (1.0 - agree), b + agree
             if j <= stale_up_to:
                 pairs[i, j, STEPS] = 0.0
                 continue
-            step = pairs[i, j, WEIGHT] / (differ * a + agree * b)
-            pairs[i, j, WEIGHT] = step * ((a + b) * abs(agree - x))
-            step *= agree - differ
-            below = max(pairs[i, j, BELOW] + step, 0.0)
-            above = max(pairs[i, j, ABOVE] - step, 0.0)
-            pairs[i, j, BELOW], pairs[i, j, ABOVE] = below, above
+            weight, below, above = stepped(
+                a, b, x, pairs[i, j, WEIGHT], pairs[i, j, BELOW], pairs[i, j, ABOVE], agree
+            )
+            pairs[i, j, WEIGHT], pairs[i, j, BELOW], pairs[i, j, ABOVE] = weight, below, above
             steps = pairs[i, j, STEPS] - 1.0
             pairs[i, j, STEPS] = steps
-            smaller, floor = max(min(below, above), _NEGLIGIBLE), pairs[i, j, FLOOR]
-            due |= (steps == 0.0) | (smaller < floor) | (smaller > floor * _SPAN)
+            due |= is_due(below, above, pairs[i, j, FLOOR], steps)
     return due
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def observe_pair(pairs: Pairs, i: int, j: int, agree: bool) -> bool:
+    """One observation of one pair; whether it is now due to be anchored."""
+    agreed = 1.0 if agree else 0.0
+    a, b = pairs[i, j, A], pairs[i, j, B]
+    weight, below, above = stepped(
+        a, b, pairs[i, j, X], pairs[i, j, WEIGHT], pairs[i, j, BELOW], pairs[i, j, ABOVE], agreed
+    )
+    pairs[i, j, A], pairs[i, j, B] = a + (1.0 - agreed), b + agreed
+    pairs[i, j, WEIGHT], pairs[i, j, BELOW], pairs[i, j, ABOVE] = weight, below, above
+    pairs[i, j, STEPS] -= 1.0
+    return is_due(below, above, pairs[i, j, FLOOR], pairs[i, j, STEPS])
+
+
+@njit(cache=True, nogil=True, inline="always")
+def is_due(below: float, above: float, floor: float, steps: float) -> bool:
+    """Whether tails must be evaluated directly: the smaller one left its span, or many steps."""
+    smaller = max(min(below, above), _NEGLIGIBLE)
+    return (steps == 0.0) | (smaller < floor) | (smaller > floor * _SPAN)
 
 
 @njit(cache=True, nogil=True)
@@ -110,9 +142,8 @@ def anchor_due(pairs: Pairs, depth: int, stale_up_to: int) -> None:
     """Evaluate the pairs that an observation at `depth` has made due."""
     for j in range(stale_up_to + 1, depth + 1):
         for i in range(j):
-            smaller = max(min(pairs[i, j, BELOW], pairs[i, j, ABOVE]), _NEGLIGIBLE)
-            floor = pairs[i, j, FLOOR]
-            if pairs[i, j, STEPS] == 0.0 or smaller < floor or smaller > floor * _SPAN:
+            below, above = pairs[i, j, BELOW], pairs[i, j, ABOVE]
+            if is_due(below, above, pairs[i, j, FLOOR], pairs[i, j, STEPS]):
                 anchor(pairs, i, j)
 
 

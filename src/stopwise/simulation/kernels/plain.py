@@ -9,7 +9,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import uniform
+from stopwise.simulation.kernels.random import State, draw, uniform
+from stopwise.simulation.kernels.rows import Codes
 from stopwise.simulation.kernels.stream import next_class
 
 Rule = Callable[
@@ -52,3 +53,28 @@ def run_many(
             if grid[at] == t + 1:
                 result[replication, at] = counts
                 at += 1
+
+
+@njit(nogil=True)
+def run_rows(
+    codes: Codes,
+    x: NDArray[np.float64],
+    rule: Rule,
+    state: State,
+    depths: NDArray[np.uint8],
+) -> None:
+    """The same over given rows, in which stages may have abstained; fills in every depth."""
+    stages = len(x)
+    seen = np.zeros(x.shape, dtype=np.int64)
+    disagreed = np.zeros(x.shape, dtype=np.int64)
+    chances = np.zeros(stages)
+    for t in range(len(codes)):
+        chances[:] = 0.0
+        rule(seen, disagreed, x, t + 1, chances)
+        depth = draw(chances, uniform(state))
+        depths[t] = depth
+        for j in range(1, depth + 1):
+            for i in range(j):
+                if codes[t, i] >= 0 and codes[t, j] >= 0:
+                    seen[i, j] += 1
+                    disagreed[i, j] += codes[t, i] != codes[t, j]

@@ -181,3 +181,17 @@ def split(
         out[k] = share
         total -= share
         rest -= weights[k]
+
+
+@njit(cache=True, nogil=True)
+def draw(weights: NDArray[np.float64], u: float) -> int:
+    """The index that a uniform number falls on, in proportion to the weights."""
+    left = u * weights.sum()
+    chosen = 0
+    for k in range(len(weights)):
+        if weights[k] > 0.0:
+            chosen = k
+            if left < weights[k]:
+                break
+            left -= weights[k]
+    return chosen

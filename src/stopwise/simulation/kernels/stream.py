@@ -43,6 +43,26 @@ def write_counts(table: NDArray[np.int64], at: int, counts: NDArray[np.int64]) -
 
 
 @njit(cache=True, nogil=True)
+def report_passed(
+    grid: NDArray[np.int64],
+    at: int,
+    t: int,
+    counts: NDArray[np.int64],
+    table: NDArray[np.int64],
+    depth: int,
+) -> int:
+    """Write the rows of the grid up to round t, given that the latest rounds stopped at `depth`.
+
+    Returns the next place in the grid: at the end, the last one once more.
+    """
+    while at < len(grid) and grid[at] <= t:
+        write_counts(table, at, counts)
+        table[at, depth] -= t - grid[at]
+        at += 1
+    return min(at, len(grid) - 1)
+
+
+@njit(cache=True, nogil=True)
 def rows_met(tables: Tables, k: int, t: int, rounds: int) -> int:
     """How often the rows of rounds t+1 to t+rounds are of class k."""
     size = len(tables.rows)

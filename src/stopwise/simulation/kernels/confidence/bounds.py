@@ -1,14 +1,33 @@
-"""The confidence bound of one pair, and the round in which it outgrows the threshold."""
+"""The confidence bound of one pair, and the round in which it reaches the threshold."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 # Comparisons that hold by less than this are not relied upon.
 SLACK = 1e-12
+
+
+class Rule(NamedTuple):
+    """What tells the confidence-bound rules apart.
+
+    Attributes:
+        alpha: width of the bounds.
+        two_sided: whether a stage is also tested against the earlier ones (USS-UCB).
+        strict: whether a threshold must be above its bound (USS-UCB), or may be equal to it
+            (Algorithm 2).
+        first_counts_last_only: whether the first round counts only pairs with the last stage
+            (Algorithm 2).
+    """
+
+    alpha: float
+    two_sided: bool
+    strict: bool
+    first_counts_last_only: bool
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -21,7 +40,7 @@ def upper_bound(disagreed: float, seen: float, scaled_log: float) -> float:
 
 @njit(cache=True, nogil=True)
 def passes(x: float, bound: float, strict: bool) -> bool:
-    """Whether the threshold is above the bound; if not strict, or equal to it."""
+    """Whether a pair passes: its threshold x is above the bound, or equal to it unless strict."""
     return x > bound if strict else x >= bound
 
 
@@ -35,10 +54,10 @@ def first_failing_round(
     earliest: int,
     latest: int,
 ) -> int:
-    """The first round from `earliest` on in which a frozen pair fails; at most `latest`.
+    """The first round from `earliest` on in which a pair that is not seen again fails.
 
-    Its bound reaches the threshold when alpha ln t = N (x - D/N)^2. That gives the round but for
-    rounding, which the comparison settles where it could matter.
+    At most `latest`. Its bound reaches the threshold when alpha ln t = N (x - D/N)^2. That gives
+    the round but for rounding, which the comparison settles where it could matter.
     """
     distance = x - disagreed / seen
     if not distance > 0.0:  # nothing seen is no distance either
@@ -58,3 +77,16 @@ def first_failing_round(
     ):
         round += 1
     return round
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def looks_to_pass(x: float, disagreed: float, scaled_log: float) -> float:
+    """How often a pair with so many disagreements must have been seen to pass.
+
+    The larger solution of x N - D = sqrt(scaled_log N). More disagreements only raise it.
+    """
+    if not x > 0.0:
+        return np.inf
+    root = math.sqrt(scaled_log)
+    solution = (root + math.sqrt(root * root + 4.0 * x * disagreed)) / (2.0 * x)
+    return solution * solution

@@ -38,6 +38,7 @@ from stopwise.simulation.kernels.pairs import (
 from stopwise.simulation.kernels.patterns import Tables
 from stopwise.simulation.kernels.random import (
     State,
+    draw,
     keep_words,
     next_uniform,
     skip,
@@ -55,7 +56,6 @@ from stopwise.simulation.kernels.thompson.looks import run_looks
 from stopwise.simulation.kernels.thompson.walks import (
     JUMP_WALK,
     depth_distribution,
-    draw,
     fill_depths,
 )
 
@@ -77,7 +77,7 @@ def _bound_shallow(pairs: Pairs, walk: int, limit: int, rounds: int, bounds: Pai
     """Bound the tails of pairs up to the limit over so many rounds.
 
     On the step walk a stage that surely fails against one deeper stage goes on whatever the others
-    say, so undecided pairs of such a stage need no (dear) bounds.
+    say, so undecided pairs of such a stage need no (expensive) bounds.
     """
     for i in range(limit):
         settled = False

@@ -53,17 +53,3 @@ def depth_distribution(
     Increasing in every tail, so lower bounds on the tails give lower bounds on the depths.
     """
     fill_depths(shallow, pairs, limit, walk, out)
-
-
-@njit(cache=True, nogil=True)
-def draw(weights: NDArray[np.float64], u: float) -> int:
-    """The index that a uniform number falls on, in proportion to the weights."""
-    left = u * weights.sum()
-    chosen = 0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            chosen = k
-            if left < weights[k]:
-                break
-            left -= weights[k]
-    return chosen

@@ -27,7 +27,7 @@ Known = NDArray[np.float64]
 # is at most MOST_M, rho at most MOST_RHO and what is at stake at most MOST_STAKE; and when to
 # attempt the next one.
 ANSWER, UNTIL, MOST_M, MOST_RHO, MOST_STAKE, TRY_AT = 0, 1, 2, 3, 4, 5
-# Evaluating the tails anew costs about as much as carrying them on over this many looks.
+# Evaluating the tails again costs about as much as carrying them on over this many looks.
 _WORTH_KEEPING = 100
 # Comparisons that hold by less than this are left to the ordinary round.
 SLACK = 1e-9

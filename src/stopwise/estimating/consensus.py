@@ -1,0 +1,285 @@
+"""The consensus of the stages: probably true answers, and how accurate each stage then is.
+
+The model is that of Dawid and Skene (1979) with one number for each stage: stage s is right with
+probability a_s, and otherwise gives each of the other labels with equal chance, independently of
+the other stages. Accuracies and truths are found in turn (EM), starting from the plurality. Under
+this model only *which* stages agree matters, not what they say, so rows are first reduced to their
+partitions (`stopwise.agreement`): a log of any size has few.
+
+Codes below 0 stand for no answer: such a stage says nothing about that item, right or wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stopwise.agreement import partitions
+from stopwise.checks import fail
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+COPY_SHARE = 0.25
+"""Stages that differ less than this share of the median disagreement begin to share one vote."""
+
+_PRIOR = (2.0, 1.0)
+"""Right and wrong answers that every stage is credited with before the first row."""
+
+_MOST_ROUNDS = 500
+_PRECISION = 1e-8
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """Probable truths of the rows, and what follows for the stages.
+
+    Attributes:
+        accuracy: how often each stage is right when it answers.
+        right: one row per row of outputs, one column per stage: the probability that the output of
+            this stage is the truth; 0 where it gave none. Stages that agree have the same.
+        elsewhere: of each row, the probability that the truth is none of the outputs.
+        votes: the share of a vote that each stage has; below 1 for copies of another.
+        log_likelihood: of the rows, under the model.
+    """
+
+    accuracy: FloatArray
+    right: FloatArray
+    elsewhere: FloatArray
+    votes: FloatArray
+    log_likelihood: float
+
+    def error_rates(self, number: ArrayLike | None = None) -> FloatArray:
+        """Share of all rows on which each stage is wrong or silent.
+
+        >>> consensus([[0, 0, 0], [0, 0, 1]], [90, 10]).error_rates([90, 10]).round(2)
+        array([0.05, 0.05, 0.05])
+
+        The first two always agree: they may be copies, and share one vote.
+        """
+        times = row_numbers(self.right, number)
+        return np.asarray(1 - times @ self.right / times.sum())
+
+
+def consensus(
+    codes: ArrayLike,
+    number: ArrayLike | None = None,
+    *,
+    labels: int | None = None,
+    votes: ArrayLike | None = None,
+) -> Consensus:
+    """Estimate who is right, by expectation maximisation.
+
+    Args:
+        codes: one row per item (or per pattern of outputs), one column per stage; below 0: none.
+        number: how many items each row stands for.
+        labels: how many different answers there are; by default as many as there are codes.
+        votes: the share of a vote of each stage; by default `vote_shares`, so that copies of one
+            stage count once.
+
+    >>> found = consensus([[0, 0, 0], [0, 0, 1], [0, 1, 1]], [80, 15, 5])
+    >>> found.right[1].round(2), found.accuracy.argmax()
+    (array([1., 1., 0.]), np.int64(1))
+    """
+    table = as_codes(codes)
+    times = row_numbers(table, number)
+    kinds = label_count(table, labels)
+    share = vote_shares(table, times) if votes is None else np.asarray(votes, dtype=np.float64)
+    groups = Groups.of(table, times)
+    accuracy, right, elsewhere, likelihood = maximise(groups, groups.number[None], kinds, share)
+    return Consensus(
+        accuracy=accuracy[0],
+        right=right[0][groups.inverse],
+        elsewhere=elsewhere[0][groups.inverse],
+        votes=share,
+        log_likelihood=float(likelihood[0]),
+    )
+
+
+def plurality(codes: ArrayLike, number: ArrayLike | None = None) -> FloatArray:
+    """The probability that each output is right if the most frequent answer is; ties are shared.
+
+    >>> plurality([[0, 0, 1], [0, 1, 2], [0, -1, 1]]).round(2)
+    array([[1.  , 1.  , 0.  ],
+           [0.33, 0.33, 0.33],
+           [0.5 , 0.  , 0.5 ]])
+    """
+    table = as_codes(codes)
+    groups = Groups.of(table, row_numbers(table, number))
+    return np.asarray(plurality_of(groups)[groups.inverse])
+
+
+def vote_shares(codes: ArrayLike, number: ArrayLike | None = None) -> FloatArray:
+    """The share of a vote of each stage: copies of one another share one.
+
+    Two stages count as copies as far as their disagreement falls below a quarter of the median
+    over all pairs; stages that always agree have half a vote each.
+
+    >>> vote_shares([[0, 0, 1], [0, 0, 0], [1, 1, 0]])
+    array([0.5, 0.5, 1. ])
+    """
+    table = as_codes(codes)
+    disagreement = disagreements(table, row_numbers(table, number))
+    count = len(disagreement)
+    if count < 3:
+        return np.ones(count)
+    seen = disagreement[np.triu_indices(count, 1)]
+    seen = seen[~np.isnan(seen)]
+    typical = float(np.median(seen)) if len(seen) else 0.0
+    if typical == 0:
+        return np.ones(count)
+    alike = np.clip(1 - disagreement / (COPY_SHARE * typical), 0.0, 1.0)
+    alike = np.where(np.isnan(alike), 0.0, alike)
+    np.fill_diagonal(alike, 0.0)
+    return np.asarray(1 / (1 + alike.sum(axis=1)))
+
+
+# ---- the rows, reduced ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The different partitions of the rows.
+
+    Attributes:
+        codes: one row per partition.
+        number: how many items have it.
+        inverse: the partition of every row.
+        same: same[g, s, t] tells whether s and t both answered, and alike.
+        first: whether stage s is the first that gives its answer.
+    """
+
+    codes: IntArray
+    number: FloatArray
+    inverse: IntArray
+    same: FloatArray
+    first: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, table: IntArray, times: FloatArray) -> Groups:
+        """Reduce rows to their partitions."""
+        codes, inverse = np.unique(partitions(table), axis=0, return_inverse=True)
+        inverse = inverse.ravel()
+        answered = codes >= 0
+        same = (
+            (codes[:, :, None] == codes[:, None, :]) & answered[:, :, None] & answered[:, None, :]
+        )
+        earlier = np.tril(np.ones((codes.shape[1],) * 2, dtype=bool), -1)
+        return cls(
+            codes=codes,
+            number=np.bincount(inverse, weights=times, minlength=len(codes)).astype(np.float64),
+            inverse=inverse,
+            same=same.astype(np.float64),
+            first=answered & ~(same & earlier[None]).any(axis=2),
+        )
+
+
+def as_codes(codes: ArrayLike) -> IntArray:
+    """Outputs as a table of whole numbers."""
+    table = np.asarray(codes, dtype=np.int64)
+    if table.ndim != 2 or table.shape[1] < 2 or not len(table):
+        raise fail("codes", f"a table of shape {table.shape}", "one row or more, and two stages")
+    return table
+
+
+def row_numbers(table: NDArray[np.generic], number: ArrayLike | None) -> FloatArray:
+    """How many items each row stands for; one, if nothing is said."""
+    if number is None:
+        return np.ones(len(table))
+    times = np.asarray(number, dtype=np.float64)
+    if times.shape != (len(table),) or (times < 0).any() or not times.sum() > 0:
+        raise fail("number", number, f"{len(table)} counts of 0 or more, one for each row")
+    return times
+
+
+def label_count(table: IntArray, labels: int | None) -> int:
+    """How many different answers there are: at least two."""
+    found = len(np.unique(table[table >= 0]))
+    return max(found if labels is None else labels, 2)
+
+
+def disagreements(table: IntArray, times: FloatArray) -> FloatArray:
+    """The share of items answered by both on which two stages differ; nan where never seen.
+
+    >>> disagreements(np.array([[0, 0], [0, 1]]), np.array([3.0, 1.0]))
+    array([[0.  , 0.25],
+           [0.25, 0.  ]])
+    """
+    count = table.shape[1]
+    result = np.zeros((count, count))
+    for i in range(count):
+        for j in range(i + 1, count):
+            both = (table[:, i] >= 0) & (table[:, j] >= 0)
+            seen = times[both].sum()
+            differ = times[both & (table[:, i] != table[:, j])].sum()
+            result[i, j] = result[j, i] = differ / seen if seen > 0 else np.nan
+    return result
+
+
+# ---- expectation maximisation ---------------------------------------------------------------
+
+
+def maximise(
+    groups: Groups,
+    number: FloatArray,
+    kinds: int,
+    votes: FloatArray,
+    start: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """EM of several samples at once (one row of `number` each): bootstraps share the partitions.
+
+    Args:
+        start: `right` to start from; by default the plurality.
+
+    Returns:
+        accuracy (samples x stages), right (samples x partitions x stages), elsewhere (samples x
+        partitions) and the log-likelihood of every sample.
+    """
+    answered = (groups.codes >= 0).astype(np.float64)
+    right = np.broadcast_to(
+        plurality_of(groups, votes) if start is None else start, (len(number), *answered.shape)
+    )
+    answers = number @ answered
+    for _ in range(_MOST_ROUNDS):
+        hits = np.einsum("bg,bgs->bs", number, right)
+        accuracy = np.clip((hits + _PRIOR[0]) / (answers + sum(_PRIOR)), 1e-4, 1 - 1e-4)
+        updated, elsewhere, likelihood = _truths(groups, answered, accuracy, kinds, votes)
+        change = float(np.abs(updated - right).max())
+        right = updated
+        if change < _PRECISION:
+            break
+    total = np.einsum("bg,bg->b", number, likelihood)
+    return accuracy, right, elsewhere, total
+
+
+def _truths(
+    groups: Groups, answered: FloatArray, accuracy: FloatArray, kinds: int, votes: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The E-step: the probability of every answer, given accuracies; a uniform prior on labels."""
+    when_right = np.log(accuracy)
+    when_wrong = np.log((1 - accuracy) / (kinds - 1))
+    everyone_wrong = (votes * when_wrong) @ answered.T
+    gain = votes * (when_right - when_wrong)
+    # Of each stage's answer: those who gave it were right, all others wrong.
+    logs = everyone_wrong[:, :, None] + np.einsum("gst,bt->bgs", groups.same, gain)
+    distinct = groups.first.sum(axis=1)
+    unsaid = np.maximum(kinds - distinct, 0)
+    with np.errstate(divide="ignore"):
+        other = everyone_wrong + np.log(unsaid)[None]
+    own = np.where(groups.first[None], logs, -np.inf)
+    top = np.maximum(own.max(axis=2), other)
+    total = np.exp(own - top[:, :, None]).sum(axis=2) + np.exp(other - top)
+    right = np.where(answered[None] > 0, np.exp(logs - top[:, :, None]) / total[:, :, None], 0.0)
+    elsewhere = np.exp(other - top) / total
+    return right, elsewhere, top + np.log(total) - np.log(kinds)
+
+
+def plurality_of(groups: Groups, votes: FloatArray | None = None) -> FloatArray:
+    """The most frequent answer of every partition is right; ties are shared."""
+    counts = groups.same @ (np.ones(groups.codes.shape[1]) if votes is None else votes)
+    most = np.where(groups.first, counts, -1.0).max(axis=1, keepdims=True)
+    winners = (counts >= most - 1e-9) & (groups.codes >= 0)
+    ties = np.maximum((winners & groups.first).sum(axis=1, keepdims=True), 1)
+    return np.asarray(winners / ties)

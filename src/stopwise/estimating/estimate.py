@@ -1,0 +1,178 @@
+"""Error rates of the stages without a label, with intervals and a check of the assumption.
+
+Agreement alone has a known weakness: a deep stage that is right where all others are wrong looks
+wrong. So a part of the belief is not given to the consensus but to the deeper stages, each of which
+counts twice the one before it: people rarely pay more for a stage that is worse, though it happens.
+That part is `LEAN`; it grows where the check shows that agreement is less worth, because stages
+follow each other in a chain. Both figures were chosen on 200 cascades with known truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stopwise.abstentions import NO_ANSWER, UNKNOWN, Abstentions, answering_stages
+from stopwise.estimating.consensus import (
+    Consensus,
+    FloatArray,
+    Groups,
+    IntArray,
+    as_codes,
+    label_count,
+    maximise,
+    plurality_of,
+    row_numbers,
+    vote_shares,
+)
+from stopwise.estimating.dependence import Dependence, dependence
+
+LEAN = 0.3
+"""The part of the belief that goes to the deeper stages, whatever the consensus says."""
+
+LEAN_IN_CHAIN = 0.6
+DOUBLING, DOUBLING_IN_CHAIN = 2.0, 4.0
+
+FEW_DIFFERENCES = 20
+"""With fewer items than this on which stages differ, nothing is estimated."""
+
+BOOTSTRAPS = 200
+
+_CELLS = 4_000_000
+"""Numbers held at once: more samples than fit are taken in turns."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimated error rates, and how far to trust them.
+
+    Attributes:
+        error_rates: share of items on which each stage is wrong (or gives no answer at all).
+        draws: the same over samples of the items drawn with replacement, one row each.
+        consensus: the model of agreement that they rest on.
+        plurality_error_rates: what they would be if the most frequent answer were right.
+        dependence: the check of the assumption.
+        lean: the part of the belief that goes to deeper stages, from 0 to 1.
+        belief: of each stage, its part of that lean.
+        enough: whether there are enough items on which stages differ.
+    """
+
+    error_rates: FloatArray
+    draws: FloatArray
+    consensus: Consensus
+    plurality_error_rates: FloatArray
+    dependence: Dependence
+    lean: float
+    belief: FloatArray
+    enough: bool
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check passed: no pair agrees far more than its errors explain."""
+        return self.enough and not self.dependence.pairs
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Bounds on the error rates over the bootstrap; they hold under the assumption alone."""
+        tail = (1 - level) / 2
+        low, high = np.quantile(self.draws, [tail, 1 - tail], axis=0)
+        return np.asarray(low), np.asarray(high)
+
+
+def estimate(
+    codes: ArrayLike,
+    number: ArrayLike | None = None,
+    *,
+    abstentions: Abstentions = "go on",
+    labels: int | None = None,
+    bootstraps: int = BOOTSTRAPS,
+    seed: int = 0,
+) -> Estimate:
+    """Estimate how often the answer is wrong if one stops at each stage.
+
+    Args:
+        codes: outputs, one row per item or pattern; -1: abstained, -2: not called.
+        number: how many items each row stands for.
+        abstentions: what it means that a stage gives no answer (`stopwise.abstentions`).
+        labels: how many different answers there are.
+        bootstraps: samples of the items, for intervals.
+
+    >>> rows = [[0, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    >>> found = estimate(rows, [700, 20, 200, 80], labels=2)
+    >>> found.error_rates.argmin(), found.passed
+    (np.int64(2), True)
+    """
+    table = as_codes(codes)
+    times = row_numbers(table, number)
+    kinds = label_count(table, labels)
+    votes = vote_shares(table, times)
+    groups = Groups.of(table, times)
+    number_of = groups.number[None]
+    accuracy, right, elsewhere, likelihood = maximise(groups, number_of, kinds, votes)
+    check = dependence(groups, _observed_accuracy(groups, right[0]), kinds)
+    lean = LEAN + (LEAN_IN_CHAIN - LEAN) * check.chain
+    doubling = DOUBLING + (DOUBLING_IN_CHAIN - DOUBLING) * check.chain
+    belief = doubling ** np.arange(table.shape[1], dtype=np.float64)
+    belief /= belief.sum()
+    deeper = _believed(groups, belief)
+    who = answering_stages(groups.codes, abstentions)
+
+    def errors(sample: FloatArray, truths: FloatArray) -> FloatArray:
+        return _error_rates(who, sample, (1 - lean) * truths + lean * deeper)
+
+    draws = []
+    generator = np.random.default_rng(seed)
+    most = max(1, min(bootstraps, _CELLS // max(right.size, 1)))
+    for start in range(0, bootstraps, most):
+        size = min(most, bootstraps - start)
+        sample = generator.multinomial(
+            round(float(times.sum())), groups.number / times.sum(), size=size
+        ).astype(np.float64)
+        draws.append(errors(sample, maximise(groups, sample, kinds, votes, start=right[0])[1]))
+    answered = (groups.codes >= 0).any(axis=1)
+    differing = answered & ~(groups.codes <= 0).all(axis=1)
+    return Estimate(
+        error_rates=errors(number_of, right)[0],
+        draws=np.concatenate(draws) if draws else errors(number_of, right),
+        consensus=Consensus(
+            accuracy=accuracy[0],
+            right=right[0][groups.inverse],
+            elsewhere=elsewhere[0][groups.inverse],
+            votes=votes,
+            log_likelihood=float(likelihood[0]),
+        ),
+        plurality_error_rates=_error_rates(who, number_of, plurality_of(groups)[None])[0],
+        dependence=check,
+        lean=float(lean),
+        belief=belief,
+        enough=table.shape[1] >= 3 and bool(groups.number[differing].sum() >= FEW_DIFFERENCES),
+    )
+
+
+def _error_rates(who: IntArray, number: FloatArray, right: FloatArray) -> FloatArray:
+    """The share of counted items on which the answer at each stage is wrong, of every sample."""
+    columns = []
+    for stop in range(who.shape[1]):
+        giver = who[:, stop]
+        counts = number * (giver != UNKNOWN)
+        hit = np.where(
+            giver == NO_ANSWER, 0.0, right[:, np.arange(len(giver)), np.maximum(giver, 0)]
+        )
+        total = counts.sum(axis=1)
+        wrong = (counts * (1 - hit)).sum(axis=1)
+        columns.append(np.where(total > 0, wrong / np.maximum(total, 1e-300), np.nan))
+    return np.stack(columns, axis=1)
+
+
+def _observed_accuracy(groups: Groups, right: FloatArray) -> FloatArray:
+    """How often each stage is right where it answers, from the truths themselves, no prior."""
+    answers = groups.number @ (groups.codes >= 0)
+    return np.asarray(groups.number @ right / np.maximum(answers, 1e-300))
+
+
+def _believed(groups: Groups, belief: FloatArray) -> FloatArray:
+    """The probability that each output is right if the belief in every stage is given."""
+    answered = (groups.codes >= 0) * belief
+    total = answered.sum(axis=1, keepdims=True)
+    return np.asarray(groups.same @ belief / np.where(total > 0, total, 1.0))

@@ -1,0 +1,100 @@
+"""What a chat request says, and what is sent to a stage in its place.
+
+The body is passed on as it came: only `model`, `stream` and `stream_options` are touched, so that
+tools, structured output and whatever a model server adds work without being known here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from stopwise.openai.errors import ProtocolError
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """A request for a chat completion.
+
+    Attributes:
+        model: the name that the client sent; `stage` is what it pinned ("cascade/stage").
+        streamed: whether it wants a stream; `usage_wanted`, the usage at the stream's end.
+        choices: how many answers it wants (`n`).
+        body: all of it.
+    """
+
+    model: str
+    stage: str | None
+    streamed: bool
+    usage_wanted: bool
+    choices: int
+    body: dict[str, Any]
+
+    def for_stage(self, model: str, *, streamed: bool) -> bytes:
+        """The body for one stage; usage is always asked for, since costs rest on it.
+
+        >>> request = read_chat(b'{"model": "m", "messages": [{"role": "user", "content": "x"}]}')
+        >>> request.for_stage("small", streamed=True)[-48:]
+        b'true, "stream_options": {"include_usage": true}}'
+        """
+        body = {**self.body, "model": model}
+        body.pop("stream", None)
+        options = body.pop("stream_options", None)
+        if streamed:
+            body["stream"] = True
+            known = options if isinstance(options, dict) else {}
+            body["stream_options"] = {**known, "include_usage": True}
+        return json.dumps(body).encode()
+
+
+def read_object(data: bytes) -> dict[str, Any]:
+    """A JSON object, or the protocol's error.
+
+    >>> read_object(b'{"a": 1}')
+    {'a': 1}
+    """
+    try:
+        body = json.loads(data, parse_constant=_no_constant)
+    except RecursionError:
+        raise ProtocolError(400, "the body is nested too deeply", code="invalid_json") from None
+    except ValueError:
+        raise ProtocolError(400, "the body is not JSON", code="invalid_json") from None
+    if not isinstance(body, dict):
+        raise ProtocolError(400, "the body must be a JSON object", code="invalid_json")
+    return body
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def read_chat(data: bytes) -> ChatRequest:
+    """Read a request; only what is touched or decided upon is checked.
+
+    >>> read_chat(b'{"model": "support/large", "messages": [{}], "n": 2}').stage
+    'large'
+    """
+    body = read_object(data)
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise ProtocolError(
+            400, "model: need the name of a cascade", param="model", code="missing_model"
+        )
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise ProtocolError(400, "messages: need a list of messages", param="messages")
+    if not all(isinstance(message, dict) for message in messages):
+        raise ProtocolError(400, "messages: every message is an object", param="messages")
+    streamed = body.get("stream")
+    if streamed not in (None, True, False):
+        raise ProtocolError(400, "stream: need true or false", param="stream")
+    choices = body.get("n")
+    if choices is None:
+        choices = 1
+    if isinstance(choices, bool) or not isinstance(choices, int) or choices < 1:
+        raise ProtocolError(400, "n: need a whole number, 1 or more", param="n")
+    options = body.get("stream_options")
+    usage = isinstance(options, dict) and options.get("include_usage") is True
+    name, _, stage = model.partition("/")
+    return ChatRequest(name, stage or None, bool(streamed), usage, choices, body)

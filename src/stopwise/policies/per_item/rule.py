@@ -1,0 +1,216 @@
+"""The per-item rule: stop where going on is not expected to pay for itself, given the situation.
+
+After stage i, in situation z, with all numbers in mistakes:
+
+    stop  iff  loss_i(z)  <=  going_on_i(z) = E[ c_(i+1) + min(loss_(i+1), going_on_(i+1)) | z ]
+
+This is optimal stopping on the table of situations. By its own measure it is never worse than any
+single stage, up to estimation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stopwise.checks import fail, known_keys, known_version, parse_json_object
+from stopwise.costs import Costs
+from stopwise.decisions import TIE
+from stopwise.situations.binning import Binning
+from stopwise.situations.keys import LEVELS, situations
+from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.references import Held, hold_against
+from stopwise.situations.risks import StageRisks, carry_back, going_on
+from stopwise.situations.transitions import Transitions
+
+VERSION = 1
+
+
+class Decision(NamedTuple):
+    """What the rule says of one situation.
+
+    Attributes:
+        stop: whether to stop here.
+        losses: the expected loss of each stage's answer, in mistakes.
+        here, deeper: what stopping here and what going on is expected to cost from now on, calls
+            still to be made and mistakes, in the units of the costs.
+        rows: how many items went on from the key that decided.
+        level: which key that was: 0 knows nothing but the stage, 5 all parts of the situation.
+    """
+
+    stop: bool
+    losses: tuple[float, ...]
+    here: float
+    deeper: float
+    rows: int
+    level: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that decides after each stage, made from counts; it does not change any more.
+
+    Args:
+        stages: names, cheapest first.
+        counts: what was seen.
+        costs: what stages and mistakes cost.
+        reference: what answers are held against: "auto", "last", "consensus", a stage by number.
+        trust: what a difference from a stage counts for; by default 0.7 for the last stage.
+
+    >>> from stopwise.situations.observations import Observations
+    >>> codes = np.array([[0, 0]] * 400 + [[1, 0]] * 200 + [[1, 1]] * 200)
+    >>> rows = Observations(("no", "yes"), codes)
+    >>> rule = Rule.fit(("small", "large"), rows, Costs.from_stages([1, 5], mistake_cost=20))
+    >>> rule.depths(rows.where(np.array([0, 500]))).tolist()     # "yes" is often changed: go on
+    [0, 1]
+    """
+
+    stages: tuple[str, ...]
+    counts: Transitions
+    costs: Costs
+    reference: str | int = "auto"
+    trust: float | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.stages) == self.costs.stage_count == self.counts.stage_count:
+            raise fail(
+                "stages", list(self.stages),
+                f"{self.counts.stage_count} names and {self.counts.stage_count} costs, as counted",
+            )  # fmt: skip
+
+    @classmethod
+    def fit(
+        cls, stages: tuple[str, ...], rows: Observations, costs: Costs, **settings: Any
+    ) -> Rule:
+        """Make bins, count and settle on a reference, all from the rows of a log."""
+        return cls(stages, Transitions.of(rows, Binning.fit(rows)), costs, **settings)
+
+    @cached_property
+    def held(self) -> Held:
+        """What answers are held against."""
+        return hold_against(self.counts, self.reference, self.trust)
+
+    @cached_property
+    def risks(self) -> tuple[StageRisks, ...]:
+        """The expected losses after every stage but the last."""
+        return carry_back(self.counts, self.held.loss)
+
+    @cached_property
+    def going_on(self) -> tuple[StageRisks, ...]:
+        """The expected cost of going on, in mistakes, after every stage but the last."""
+        return going_on(self.counts, self.held.loss, self.risks, self.costs)
+
+    # ---- deciding -----------------------------------------------------------------------------
+
+    def depths(self, rows: Observations) -> IntArray:
+        """Where each item would stop; the rows must have been called that far."""
+        return self.depths_of(situations(rows, self.counts.binning))
+
+    def depths_of(self, keys: IntArray) -> IntArray:
+        """Where items stop, given their situations after every stage."""
+        last = len(self.stages) - 1
+        depths = np.full(len(keys), last, dtype=np.int64)
+        on = np.ones(len(keys), dtype=np.bool_)
+        for stage in range(last):
+            here = self.risks[stage].look_up(keys[:, stage])[:, stage]
+            deeper = self.going_on[stage].look_up(keys[:, stage])[:, 0]
+            stops = on & (here <= deeper + TIE)
+            depths[stops] = stage
+            on &= ~stops
+        return depths
+
+    def decide(self, stage: int, key: int) -> Decision:
+        """The decision after a stage, in a situation, with what it rests on."""
+        level, at = self._finest(stage, key)
+        losses = self.risks[stage].losses[level][at]
+        deeper = self.going_on[stage].losses[level][at, 0]
+        return Decision(
+            stop=bool(losses[stage] <= deeper + TIE),
+            losses=tuple(float(loss) for loss in losses),
+            here=float(losses[stage] * self.costs.mistake_cost),
+            deeper=float(deeper * self.costs.mistake_cost),
+            rows=int(self.risks[stage].rows[level][at]),
+            level=level,
+        )
+
+    def stops(self, stage: int, key: int) -> bool:
+        """The decision alone, fast: a look-up for each level, from fine to coarse."""
+        for shift, table in self._tables[stage]:
+            found = table.get(key >> shift)
+            if found is not None:
+                return found
+        raise AssertionError("the coarsest key is always there")
+
+    @cached_property
+    def _tables(self) -> list[list[tuple[int, dict[int, bool]]]]:
+        """For each stage, from fine to coarse: what to do at each key."""
+        tables = []
+        for stage, (risks, deeper) in enumerate(zip(self.risks, self.going_on, strict=True)):
+            levels = []
+            for level in range(len(LEVELS) - 1, -1, -1):
+                stop = risks.losses[level][:, stage] <= deeper.losses[level][:, 0] + TIE
+                keys = risks.keys[level].tolist()
+                levels.append((LEVELS[level], dict(zip(keys, stop.tolist(), strict=True))))
+            tables.append(levels)
+        return tables
+
+    def _finest(self, stage: int, key: int) -> tuple[int, int]:
+        keys = self.risks[stage].keys
+        for level in range(len(LEVELS) - 1, 0, -1):
+            at = int(np.searchsorted(keys[level], key >> LEVELS[level]))
+            if at < len(keys[level]) and keys[level][at] == key >> LEVELS[level]:
+                return level, at
+        return 0, 0
+
+    # ---- keeping ------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `rule.json` holds it."""
+        return {
+            "version": VERSION,
+            "rule": "per-item",
+            "stages": list(self.stages),
+            "costs": self.costs.per_stage.tolist(),
+            "mistake_cost": self.costs.mistake_cost,
+            "reference": self.reference,
+            "trust": self.trust,
+            "counts": self.counts.to_dict(),
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Rule:
+        """Read a rule."""
+        return cls.from_dict(parse_json_object("rule", text))
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> Rule:
+        """Read what `to_dict` wrote; what is written for people beside it is passed over.
+
+        >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 40))
+        >>> rule = Rule.fit(("small", "large"), rows, Costs.from_stages([1, 5]))
+        >>> Rule.from_dict(rule.to_dict()).counts == rule.counts
+        True
+        """
+        known_keys("rule", form, (*_FIELDS, "reads"))
+        known_version(form, VERSION, needed=True)
+        for name in ("stages", "costs", "counts"):
+            if name not in form:
+                raise fail("rule", sorted(form), f"the field {name!r} too")
+        if form.get("rule") != "per-item":
+            raise fail("rule", form.get("rule"), "'per-item'")
+        return cls(
+            tuple(str(stage) for stage in form["stages"]),
+            Transitions.from_dict(form["counts"]),
+            Costs.from_stages(form["costs"], form.get("mistake_cost", 1.0)),
+            form.get("reference", "auto"),
+            form.get("trust"),
+        )
+
+
+_FIELDS = (
+    "version", "rule", "stages", "costs", "mistake_cost", "reference", "trust", "counts",
+)  # fmt: skip

@@ -1,0 +1,60 @@
+"""An audit of a running cascade: which rounds to label next, and what the labels settle."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from stopwise.logs.auditing.audit import Audit, AuditPlan, assess
+from stopwise.logs.reading.rows import LogRows
+from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.database.labels import Label
+from stopwise.service.database.rounds import StoredRound
+
+_NONE_RIGHT = 1_000_000
+
+
+def audit_of(
+    cascade: RunningCascade,
+    rounds: Sequence[StoredRound],
+    labels: Mapping[str, Label],
+    *,
+    secret: bytes,
+    batch: int = 20,
+    level: float = 0.95,
+) -> Audit | None:
+    """Where the audit of these rounds stands; None while no round has an answer of every stage.
+
+    The rounds are those that had ended when the first label was given: a sample that keeps growing
+    could not be put into one random order. That order is a keyed hash of the round's id, so that
+    all replicas ask for the same next label.
+    """
+    count = len(cascade.config.stages)
+    complete = [
+        stored
+        for stored in rounds
+        if len(stored.form["codes"]) == count and min(stored.form["codes"]) >= 0
+    ]
+    if not complete:
+        return None
+    rows = LogRows(
+        name=cascade.name,
+        stages=cascade.config.stage_names,
+        costs=cascade.learner.costs,
+        labels=(),
+        codes=np.array([stored.form["codes"] for stored in complete], dtype=np.int64),
+        items=tuple(stored.id for stored in complete),
+        truth=None,
+        left_out=len(rounds) - len(complete),
+    )
+    keys = [hashlib.sha256(secret + stored.id.encode()).digest() for stored in complete]
+    order = np.array(sorted(range(len(complete)), key=keys.__getitem__), dtype=np.int64)
+    truth = {}
+    for at, stored in enumerate(complete):
+        label = labels.get(stored.id)
+        if label is not None:
+            right = [stored.form["codes"][stage] for stage in label.correct if stage < count]
+            truth[at] = right[0] if right else _NONE_RIGHT
+    return assess(AuditPlan(rows, level), order, truth, batch)

@@ -1,0 +1,195 @@
+"""What a finished request adds: to the learner's evidence, and to the sums by the hour."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stopwise.agreement import Increments, count_prefix
+from stopwise.evidence import ABSTAINED
+from stopwise.live import Comparator, Learner
+from stopwise.service.cascades.forms import Call, Finished
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Which answers of a request agree.
+
+    Attributes:
+        codes: a number for each stage called: equal for answers that agree, -1 for none.
+        increments: what it adds to pairs.
+    """
+
+    codes: tuple[int, ...]
+    increments: Increments
+
+    @property
+    def differ(self) -> bool:
+        """Whether any two answers disagree."""
+        return any(differs for _, _, differs in self.increments.pairs)
+
+
+def compare(comparator: Comparator, calls: tuple[Call, ...]) -> Compared:
+    """Compare the answers of a request, each read once.
+
+    >>> from stopwise.live import folded
+    >>> compare(folded(), (Call(0, "Yes"), Call(1, failed="timeout"), Call(2, "yes"))).codes
+    (0, -1, 0)
+    """
+    keys = list(comparator.keys([call.output for call in calls]))
+    codes: list[int] = []
+    firsts: list[int] = []
+    for at, key in enumerate(keys):
+        if key is ABSTAINED:
+            codes.append(-1)
+            continue
+        same = [n for n, first in enumerate(firsts) if not comparator.differ(keys[first], key)]
+        if same:
+            codes.append(same[0])
+        else:
+            codes.append(len(firsts))
+            firsts.append(at)
+    answered = [at for at, key in enumerate(keys) if key is not ABSTAINED]
+    found = count_prefix(answered, lambda i, j: comparator.differ(keys[i], keys[j]))
+    return Compared(tuple(codes), found)
+
+
+def tell_learner(learner: Learner, finished: Finished, compared: Compared) -> None:
+    """Count a request as a round of the learner.
+
+    The depth was drawn when the request began, perhaps by another replica; the learner is told it
+    with its probability. Answers that agree go in as equal numbers: texts never reach it.
+    """
+    decision = finished.decision
+    round = learner.begin(decision.segment)
+    depth = decision.depth
+    round.depth, round.probability = depth, decision.probability
+    if decision.advised is not None:
+        round.advised = decision.advised
+        round.advised_probability = decision.advised_probability or 0.0
+        round.unusual = True
+    exactly = learner.reader.comparator.agree is None
+    for at, call in enumerate(finished.calls):
+        while at > round.depth:
+            round.go_on()
+        if call.failed is not None:
+            round.fail(call.failed, call.cost)
+        elif compared.codes[at] < 0:
+            round.observe(ABSTAINED, call.cost)
+        else:
+            round.observe(compared.codes[at] if exactly else call.output, call.cost)
+    if finished.abandoned:
+        round.abandon()
+    else:
+        round.end()
+
+
+def sums_of(finished: Finished, compared: Compared | None, baseline: int) -> Mapping[str, float]:
+    """What a request adds to the sums of its hour.
+
+    Names are words and numbers joined by colons: `served:1` counts answers given by stage 1,
+    `seen:0:2` and `disagreed:0:2` count a pair, `half:0:2` rounds in which one of
+    the two gave no answer, `cost:1` sums what stage 1 cost and `cost2:1` its
+    squares, `full:...` the same over full runs, `missing:WHY` counts comparisons that were due and
+    did not come.
+
+    Args:
+        baseline: the stage that is served without Stopwise (`run_to`).
+    """
+    decision = finished.decision
+    sums: Counter[str] = Counter()
+    add = sums.update
+    mode = decision.mode
+    add({"requests": 1, f"requests:{mode}": 1, "spent": finished.cost})
+    add({f"spent:{mode}": finished.cost, f"seconds:{mode}": finished.seconds})
+    add({f"comparison:{mode}": finished.comparison_cost, "comparison": finished.comparison_cost})
+    if finished.who:
+        add({f"key:{finished.who}": finished.cost})
+    if finished.served is None:
+        add({"unanswered": 1})
+    else:
+        add({f"served:{finished.served}": 1, f"served:{mode}:{finished.served}": 1})
+    for call in finished.calls:
+        _add_call(sums, call, decision.full_run)
+    if decision.uncounted:
+        add({f"uncounted:{decision.uncounted}": 1})
+        if decision.uncounted == "budget":
+            add({"missing:budget": 1})
+        return sums
+    add({"rounds": 1, f"rounds:{mode}": 1, f"depth:{decision.depth}": 1})
+    add({"full_runs": int(decision.full_run), "abandoned": int(finished.abandoned)})
+    if decision.advised is not None:
+        add({f"advised:{decision.advised}": 1})
+        _add_advice(sums, finished, compared, decision.advised)
+    for call in finished.calls:
+        if call.failed is not None and call.stage != finished.served:
+            add({"missing:failed": 1})
+    for i, j, differs in compared.increments.pairs if compared is not None else ():
+        add({f"seen:{i}:{j}": 1, f"disagreed:{i}:{j}": int(differs)})
+    for i, one in enumerate(compared.codes if compared is not None else ()):
+        for j, two in enumerate(compared.codes[:i] if compared is not None else ()):
+            if (one < 0) != (two < 0):
+                add({f"half:{j}:{i}": 1})
+    if len(finished.calls) > baseline:
+        paid = finished.calls[baseline].cost
+        add({"baseline:calls": 1, "baseline:cost": paid, "baseline:cost2": paid * paid})
+    return sums
+
+
+def _add_call(sums: Counter[str], call: Call, full_run: bool) -> None:
+    stage = call.stage
+    sums.update({f"calls:{stage}": 1, f"cost:{stage}": call.cost})
+    sums.update({f"cost2:{stage}": call.cost**2, f"call_seconds:{stage}": call.seconds})
+    if full_run:
+        sums.update({f"full:calls:{stage}": 1, f"full:cost:{stage}": call.cost})
+        sums.update({f"full:cost2:{stage}": call.cost**2})
+    if call.usage is not None:
+        sums.update({f"input:{stage}": call.usage.input, f"output:{stage}": call.usage.output})
+    if call.failed is not None:
+        sums.update({f"failed:{stage}": 1})
+    elif call.output is None:
+        sums.update({f"abstained:{stage}": 1})
+
+
+def _add_advice(
+    sums: Counter[str], finished: Finished, compared: Compared | None, advised: int
+) -> None:
+    """What following the advice would have cost, and whether it would have changed the answer."""
+    sums.update({"advised:cost": sum(call.cost for call in finished.calls[: advised + 1])})
+    sums.update({"advised:paid": finished.cost})
+    served = finished.served
+    if compared is None or served is None or advised >= len(compared.codes):
+        return
+    one, two = compared.codes[advised], compared.codes[served]
+    if one >= 0 and two >= 0:
+        sums.update({"advised:known": 1, "advised:same": int(one == two)})
+
+
+def row_form(finished: Finished, compared: Compared | None) -> dict[str, Any]:
+    """What is kept of a round for good: numbers, no texts."""
+    decision = finished.decision
+    form: dict[str, Any] = {
+        "mode": decision.mode,
+        "depth": decision.depth,
+        "probability": decision.probability,
+        "stage": finished.served,
+        "called": len(finished.calls),
+        "codes": list(compared.codes) if compared is not None else [],
+        "costs": [call.cost for call in finished.calls],
+        "seconds": [round(call.seconds, 6) for call in finished.calls],
+        "cost": finished.cost,
+    }
+    if decision.advised is not None:
+        form["advised"] = [decision.advised, decision.advised_probability]
+    failed = {str(call.stage): call.failed for call in finished.calls if call.failed is not None}
+    if failed:
+        form["failed"] = failed
+    if decision.full_run:
+        form["full_run"] = True
+    if finished.abandoned:
+        form["abandoned"] = True
+    if finished.who:
+        form["key"] = finished.who
+    return form

@@ -1,0 +1,40 @@
+"""Where the evidence of a cascade is kept: one store for each cascade and epoch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from stopwise.checks import StopwiseError
+from stopwise.live import SqliteStore
+from stopwise.service.config.forms import CascadeConfig
+from stopwise.service.database.connection import sqlite_path
+
+
+def epoch_of(config: CascadeConfig) -> tuple[str, dict[str, Any]]:
+    """The name of an epoch and what it stands for: counters under other settings are others.
+
+    The order and names of stages, their prices and the comparator say what counters mean; modes,
+    budgets and the mistake cost only say what is decided from them.
+    """
+    meaning = {
+        "stages": list(config.stage_names),
+        "costs": [stage.cost for stage in config.stages],
+        "models": [stage.upstream and stage.upstream.model for stage in config.stages],
+        "priced": config.priced,
+        "comparator": config.compare.label,
+    }
+    text = json.dumps(meaning, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12], meaning
+
+
+def evidence_store(store: str, folder: Path, cascade: str, epoch: str) -> Any:
+    """The store that a learner is given."""
+    if store.startswith("sqlite:///"):
+        base = sqlite_path(store, folder)
+        # A colon is no letter of a file's name everywhere.
+        name = cascade.replace(":", "%3A")
+        return SqliteStore(base.with_name(f"{base.stem}.{name}.{epoch}.evidence"))
+    raise StopwiseError("server.store: evidence in PostgreSQL needs a store that is not here yet")

@@ -1,0 +1,106 @@
+"""What a decision is, what a call gave, and what a finished request was."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from stopwise.openai.completions import Completion, Decided, Usage
+from stopwise.service.config.forms import Mode
+
+Why = Literal["", "not sampled", "budget", "pinned", "many choices"]
+"""Why a request is served without being compared; empty if it is compared."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How deep a request goes, decided before the first call.
+
+    Attributes:
+        depth: the stage that answers, drawn with `probability`.
+        advised: in the modes shadow and advise, what enforcing would have drawn.
+        first: the first stage that is called; those before `depth` are only compared.
+        full_run: whether it goes through all stages to keep figures unbiased.
+        uncounted: why nothing is learned from it, or empty.
+    """
+
+    id: str
+    cascade: str
+    segment: str
+    mode: Mode
+    depth: int
+    probability: float
+    advised: int | None = None
+    advised_probability: float | None = None
+    full_run: bool = False
+    uncounted: Why = ""
+    at: float = field(default_factory=time.time)
+
+    @property
+    def first(self) -> int:
+        """The first stage to call."""
+        return self.depth if self.uncounted else 0
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a stage, over and done with.
+
+    Attributes:
+        output: what it answered; None where it abstained or failed.
+        failed: a word for what went wrong ("timeout", "status 500", "client gone"), or None.
+        shown: the answer as people may look at it, abstentions too.
+    """
+
+    stage: int
+    output: Any = None
+    failed: str | None = None
+    cost: float = 0.0
+    seconds: float = 0.0
+    usage: Usage | None = None
+    shown: Any = None
+
+    @property
+    def abstained(self) -> bool:
+        """Whether it came back but without an answer."""
+        return self.output is None and self.failed is None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A request, or a round over the API, with all its calls.
+
+    Attributes:
+        calls: of the stages from `decision.first` on, in order.
+        served: the stage whose answer the client got; None where it got an error.
+        request: what was asked, for people to look at.
+        who: the id of the key.
+    """
+
+    decision: Decision
+    calls: tuple[Call, ...]
+    served: int | None
+    request: Any = None
+    who: str = ""
+    abandoned: bool = False
+    seconds: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """Of all calls."""
+        return sum(call.cost for call in self.calls)
+
+    @property
+    def comparison_cost(self) -> float:
+        """Of the calls whose answer the client did not get."""
+        return sum(call.cost for call in self.calls if call.stage != self.served)
+
+
+def shown(output: Any) -> Any:
+    """An output as JSON, to be kept for people.
+
+    >>> shown(Completion("hi"))
+    {'content': 'hi'}
+    """
+    return output.to_form() if isinstance(output, (Completion, Decided)) else output

@@ -1,0 +1,132 @@
+"""A cascade while it runs: its learner, its mode, the depth of every request."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+from stopwise.live import Comparator, Drift, DriftAlarm, Learner
+from stopwise.service.cascades.counting import Compared, compare, tell_learner
+from stopwise.service.cascades.drawing import Draws, draw, new_id, with_full_runs
+from stopwise.service.cascades.evidence_stores import epoch_of, evidence_store
+from stopwise.service.cascades.forms import Decision, Finished, Why
+from stopwise.service.cascades.spending import Spending
+from stopwise.service.config.forms import CascadeConfig, Mode
+from stopwise.service.database.trail import Trail
+
+OTHER = "other"
+
+
+class RunningCascade:
+    """One cascade of a service.
+
+    Args:
+        config: what the file says of it.
+        store, folder: where evidence is kept.
+        trail: modes and epochs.
+        spending: what was spent today.
+    """
+
+    def __init__(
+        self, config: CascadeConfig, store: str, folder: Path, trail: Trail, spending: Spending
+    ) -> None:
+        self.config = config
+        self.epoch, meaning = epoch_of(config)
+        trail.begin_epoch(config.name, self.epoch, json.dumps(meaning, sort_keys=True))
+        self.mode: Mode = config.mode
+        self.alarms: list[tuple[float, DriftAlarm]] = []
+        self._spending = spending
+        self._draws = Draws(trail.secret("sticky"), config.name, config.seed)
+        self._lock = threading.Lock()
+        # Codes of agreeing answers are compared in place of texts, unless a tolerance is not
+        # transitive; the label still says by which comparator they came about.
+        plain = config.compare.agree is None
+        self.learner = Learner(
+            {stage.name: stage.cost for stage in config.stages},
+            config.policy,
+            mistake_cost=config.mistake_cost,
+            seed=config.seed,
+            comparator=Comparator(config.compare.label) if plain else config.compare,
+            measured=config.priced,
+            drift=Drift(),
+            on_drift=self._note_drift,
+            store=evidence_store(store, folder, config.name, self.epoch),
+        )
+
+    @property
+    def name(self) -> str:
+        """The model name that clients send."""
+        return self.config.name
+
+    def _note_drift(self, alarm: DriftAlarm) -> None:
+        self.alarms.append((time.time(), alarm))
+
+    def segment(self, name: str) -> str:
+        """The segment that evidence goes to: this one, or the common one if there are too many."""
+        with self._lock:
+            known = self.learner.segments
+            if name in known or len(known) < self.config.max_segments:
+                return name
+            return OTHER
+
+    def law(self, segment: str) -> list[float]:
+        """The law of the depth that enforcing draws from, full runs included."""
+        return with_full_runs(self.learner.advice(segment), self.config.full_run_rate)
+
+    def decide(self, segment: str = "", conversation: str | None = None) -> Decision:
+        """How deep a request goes."""
+        config, mode = self.config, self.mode
+        segment = self.segment(segment)
+        if mode == "shadow" and self._draws.fresh() >= config.sample:
+            return self.uncounted(segment, "not sampled")
+        if self._beyond_budget():
+            return self.uncounted(segment, "budget")
+        policy_law = self.learner.advice(segment)
+        law = with_full_runs(policy_law, config.full_run_rate)
+        sticky = config.sticky == "conversation" and conversation is not None
+        uniform = (
+            self._draws.of_conversation(conversation)
+            if sticky and conversation is not None
+            else self._draws.fresh()
+        )
+        depth, full = draw(policy_law, config.full_run_rate, uniform)
+        if mode == "enforce":
+            return Decision(new_id(), config.name, segment, mode, depth, law[depth], full_run=full)
+        return Decision(
+            new_id(),
+            config.name,
+            segment,
+            mode,
+            config.run_to,
+            1.0,
+            advised=depth,
+            advised_probability=law[depth],
+            full_run=config.run_to == len(config.stages) - 1,
+        )
+
+    def uncounted(self, segment: str, why: Why, stage: int | None = None) -> Decision:
+        """A request that is served by one stage and not compared."""
+        if stage is None:
+            enforced = self.mode == "enforce"
+            stage = self.learner.best_stage(segment) if enforced else self.config.run_to
+        return Decision(new_id(), self.config.name, segment, self.mode, stage, 1.0, uncounted=why)
+
+    def _beyond_budget(self) -> bool:
+        budget = self.config.comparison_budget
+        return budget is not None and self._spending.spent(f"comparison:{self.name}") >= budget
+
+    def compare(self, finished: Finished) -> Compared | None:
+        """Compare the answers of a request; None where nothing is to be learned from it."""
+        if finished.decision.uncounted or not finished.calls:
+            return None
+        return compare(self.config.compare, finished.calls)
+
+    def count(self, finished: Finished, compared: Compared) -> None:
+        """Tell the learner."""
+        tell_learner(self.learner, finished, compared)
+
+    def close(self) -> None:
+        """Let the learner go."""
+        self.learner.close()

@@ -1,0 +1,1 @@
+"""What the configuration file says: read, checked, and handed on as frozen objects."""

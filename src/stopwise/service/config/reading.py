@@ -1,0 +1,207 @@
+"""From a TOML file to a `Config`, or one line that says what is wrong with it."""
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stopwise.checks import StopwiseError, fail
+from stopwise.openai.comparators import parse_comparator
+from stopwise.policies.registry import make_policy
+from stopwise.service.config.forms import (
+    MODES,
+    CascadeConfig,
+    Config,
+    Price,
+    ServerConfig,
+    StageConfig,
+    Upstream,
+)
+from stopwise.service.config.prices import known_price
+from stopwise.service.config.tables import NAME, NAME_ACCEPTED, Table
+
+
+def read_config(path: str | Path) -> Config:
+    """Read and check a configuration file."""
+    path = Path(path)
+    try:
+        form = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StopwiseError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StopwiseError(f"{path}: cannot be read ({error})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise StopwiseError(f"{path}: this is not TOML ({error})") from None
+    try:
+        return config_of(form, path.parent)
+    except StopwiseError as error:
+        raise StopwiseError(f"{path}: {error}") from None
+
+
+def config_of(form: Mapping[str, Any], folder: Path = Path()) -> Config:
+    """Check what a file holds.
+
+    >>> stages = [{"name": "small", "cost": 0.1}, {"name": "large", "cost": 1.0}]
+    >>> config = config_of({"cascades": {"triage": {"mistake_cost": 5, "stages": stages}}})
+    >>> config.cascades["triage"].stage_names, config.server.port
+    (('small', 'large'), 8600)
+    """
+    table = Table("file", form)
+    server = _server(Table("server", table.value("server", {})))
+    cascades = {}
+    for name, part in Table("cascades", table.value("cascades", {}))._form.items():
+        cascades[name] = _cascade(name, part)
+    embeddings = {}
+    for name, part in Table("embeddings", table.value("embeddings", {}))._form.items():
+        _checked_name("embeddings", name)
+        if name in cascades:
+            raise fail("embeddings", name, "a name that no cascade has")
+        inner = Table(f"embeddings.{name}", part)
+        embeddings[name] = _upstream(inner)
+        inner.done()
+    table.done()
+    if not cascades:
+        raise StopwiseError("cascades: missing; need at least one table [cascades.NAME]")
+    return Config(server, cascades, embeddings, folder)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _checked_name(where: str, name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise fail(where, name, NAME_ACCEPTED)
+    return name
+
+
+def _server(table: Table) -> ServerConfig:
+    usual = ServerConfig()
+    accepted = "an address and a port, such as 127.0.0.1:8600"
+    listen = table.text("listen", f"{usual.host}:{usual.port}", accepted)
+    host, _, port = listen.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isdigit() or not int(port) < 65536:
+        raise fail("server.listen", listen, accepted)
+    store = table.text("store", usual.store)
+    if not store.startswith(("sqlite:///", "postgresql://", "postgres://")):
+        # A PostgreSQL URL may hold a password, so the value is not shown.
+        raise StopwiseError(
+            "server.store: need sqlite:///file.db or postgresql://user@host/database"
+        )
+    config = ServerConfig(
+        host=host,
+        port=int(port),
+        store=store,
+        keep=table.choice("keep", usual.keep, ("nothing", "disagreements", "all")),
+        keep_days=table.number("keep_days", usual.keep_days, above=True),
+        max_body=table.whole("max_body", usual.max_body, least=1000),
+        body_seconds=table.number("body_seconds", usual.body_seconds, above=True),
+        header_seconds=table.number("header_seconds", usual.header_seconds, above=True),
+        drain_seconds=table.number("drain_seconds", usual.drain_seconds),
+        max_requests=table.whole("max_requests", usual.max_requests, least=1),
+        public_url=table.url("public_url") if table.has("public_url") else None,
+        log_level=table.choice("log_level", usual.log_level, ("debug", "info", "warning", "error")),
+    )
+    table.value("public_url", None)
+    table.done()
+    return config
+
+
+def _cascade(name: str, form: Any) -> CascadeConfig:
+    where = f"cascades.{_checked_name('cascades', name)}"
+    table = Table(where, form)
+    usual = CascadeConfig(name, (), 1.0, 0)
+    typical = Table(f"{where}.typical_tokens", table.value("typical_tokens", {}))
+    tokens = (typical.whole("input", 500), typical.whole("output", 200))
+    typical.done()
+    given = table.value("stages", accepted="two or more tables [[...stages]], cheapest first")
+    if not isinstance(given, list) or len(given) < 2:
+        raise fail(f"{where}.stages", given, "two or more stages, cheapest first")
+    stages = tuple(
+        _stage(Table(f"{where}.stages[{at}]", part), tokens) for at, part in enumerate(given)
+    )
+    names = [stage.name for stage in stages]
+    if len(set(names)) != len(names):
+        raise fail(f"{where}.stages", names, "a different name for each stage")
+    with_url = [stage.upstream is not None for stage in stages]
+    if any(with_url) and not all(with_url):
+        raise StopwiseError(
+            f"{where}.stages: either every stage has a base_url, or none has (then their outputs"
+            " come through the API)"
+        )
+    comparator = table.text("comparator", usual.comparator)
+    policy = table.text("policy", usual.policy)
+    make_policy(policy)
+    segment_by = table.text("segment_by", None)
+    if segment_by is not None:
+        kind, _, header = segment_by.partition(":")
+        if kind != "header" or not NAME.fullmatch(header):
+            raise fail(f"{where}.segment_by", segment_by, "header:NAME-OF-A-HEADER")
+        segment_by = header.lower()
+    config = CascadeConfig(
+        name=name,
+        stages=stages,
+        mistake_cost=table.number("mistake_cost", above=True),
+        run_to=names.index(table.choice("run_to", names[-1], names)),
+        mode=table.choice("mode", usual.mode, MODES),
+        sample=table.number("sample", usual.sample, most=1.0),
+        comparator=comparator,
+        segment_by=segment_by,
+        sticky=table.choice("sticky", usual.sticky, ("none", "conversation")),
+        max_segments=table.whole("max_segments", usual.max_segments, least=1),
+        full_run_rate=table.number("full_run_rate", usual.full_run_rate, most=1.0),
+        on_failure=table.choice("on_failure", usual.on_failure, ("shallower", "deeper")),
+        comparison_budget=table.number("comparison_budget", None, above=True),
+        policy=policy,
+        seed=table.whole("seed", usual.seed),
+        compare=parse_comparator(f"{where}.comparator", comparator),
+    )
+    table.done()
+    return config
+
+
+def _stage(table: Table, tokens: tuple[int, int]) -> StageConfig:
+    name = table.name("name")
+    upstream = _upstream(table) if table.has("base_url") else None
+    cost = table.number("cost", None)
+    price = None
+    if table.has("price"):
+        inner = Table(f"{table.where}.price", table.value("price"))
+        price = Price(
+            inner.number("input"), inner.number("output"), inner.number("cached_input", None)
+        )
+        inner.done()
+    if price is not None and cost is not None:
+        raise StopwiseError(f"{table.where}: give price or cost, not both")
+    if price is None and cost is None:
+        if upstream is None:
+            raise StopwiseError(f"{table.where}.cost: missing; need the cost of one call")
+        price = known_price(table.where, upstream.model, upstream.base_url)
+    for known in ("base_url", "model", "api_key", "timeout", "price"):
+        table.value(known, None)
+    table.done()
+    if cost is None:
+        assert price is not None
+        cost = price.of(*tokens)
+    return StageConfig(name, cost, price, upstream)
+
+
+def _upstream(table: Table) -> Upstream:
+    return Upstream(
+        base_url=table.url("base_url"),
+        model=table.text("model", accepted="the model name that the upstream knows"),
+        api_key=table.secret("api_key"),
+        timeout=table.number("timeout", 60.0, above=True),
+    )

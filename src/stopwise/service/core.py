@@ -1,0 +1,135 @@
+"""The service: everything that lives as long as the process, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from stopwise.openai.errors import ProtocolError
+from stopwise.service.cascades.recorder import Recorder
+from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.cascades.spending import Spending
+from stopwise.service.config.forms import MODES, Config, Mode
+from stopwise.service.database.connection import open_database
+from stopwise.service.database.keys import Key, Keys
+from stopwise.service.database.labels import Labels
+from stopwise.service.database.open_rounds import OpenRounds
+from stopwise.service.database.replies import Replies
+from stopwise.service.database.rounds import Rounds
+from stopwise.service.database.trail import Trail
+from stopwise.service.http.metrics import Metrics
+from stopwise.service.upstream.calls import Upstreams
+
+LOG = logging.getLogger("stopwise.service")
+
+
+class Service:
+    """What requests share. Nothing here is needed to answer but the store.
+
+    Args:
+        config: the whole file.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.started = time.time()
+        self.database = open_database(config.server.store, config.folder)
+        self.keys = Keys(self.database)
+        self.keys.renew()
+        self.trail = Trail(self.database)
+        self.rounds = Rounds(self.database, config.server.keep_days)
+        self.labels = Labels(self.database)
+        self.open_rounds = OpenRounds(self.database)
+        self.replies = Replies(self.database)
+        self.spending = Spending()
+        self.metrics = Metrics()
+        self.upstreams = Upstreams()
+        self.cascades = {
+            name: RunningCascade(
+                part, config.server.store, config.folder, self.trail, self.spending
+            )
+            for name, part in config.cascades.items()
+        }
+        self._set_modes()
+        self.recorder = Recorder(self.rounds, self.cascades, self.spending, keep=config.server.keep)
+        self.recorder.on_tick = self._tick
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._expired = 0.0
+        self.serving = False
+        self.stopping = False
+
+    # ---- life ------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin to write behind and to call upstreams."""
+        self.recorder.start()
+        await self.upstreams.start()
+        self.serving = True
+
+    async def stop(self) -> None:
+        """Let tasks that requests left behind end, write what is queued, close everything."""
+        self.stopping = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self.config.server.drain_seconds)
+        for task in self._tasks:
+            task.cancel()
+        await self.upstreams.stop()
+        await asyncio.to_thread(self.recorder.stop)
+        for cascade in self.cascades.values():
+            await asyncio.to_thread(cascade.close)
+        self.database.close()
+
+    def later(self, task: asyncio.Task[object]) -> None:
+        """Keep a task that outlives its request; stopping waits for it."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _tick(self) -> None:
+        """Once a second, in the recorder's thread: what others changed, what is too old."""
+        self.keys.renew()
+        self._set_modes()
+        self.metrics.waiting.set(self.recorder.waiting)
+        self.metrics.dropped.set(self.recorder.dropped)
+        if self.database.shared:
+            for cascade in self.cascades.values():
+                cascade.learner.refresh()
+        if time.monotonic() - self._expired > 600:
+            self._expired = time.monotonic()
+            self.rounds.expire()
+            self.replies.expire(time.time())
+
+    def _set_modes(self) -> None:
+        for name, mode in self.trail.modes().items():
+            if name in self.cascades and mode in MODES:
+                self.cascades[name].mode = mode
+
+    # ---- what requests ask for -------------------------------------------------------------
+
+    def cascade(self, name: str) -> RunningCascade:
+        """The cascade of a name, or the protocol's error."""
+        found = self.cascades.get(name)
+        if found is None:
+            raise ProtocolError(
+                404,
+                f"model: there is no cascade {name[:100]!r}; there are {', '.join(self.cascades)}",
+                code="model_not_found",
+                param="model",
+            )
+        return found
+
+    def set_mode(self, cascade: RunningCascade, mode: Mode, key: Key, reason: str) -> None:
+        """Switch a cascade; every replica follows within a second (this blocks)."""
+        who = f"{key.name} ({key.id})" if key.id else key.name
+        self.trail.set_mode(cascade.name, cascade.mode, mode, who, reason)
+        cascade.mode = mode
+
+    def check_budget(self, key: Key) -> None:
+        """Refuse a key that has spent what it may in a day."""
+        if key.budget is not None and self.spending.spent(f"key:{key.id}") >= key.budget:
+            raise ProtocolError(
+                429,
+                f"this key has spent its budget of {key.budget:g} for today (UTC)",
+                code="insufficient_quota",
+                kind="insufficient_quota",
+            )

@@ -1,0 +1,64 @@
+"""Whatever goes wrong is answered in the protocol's form; what is our fault is logged."""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from stopwise.checks import StopwiseError
+from stopwise.openai.errors import ProtocolError
+
+LOG = logging.getLogger("stopwise.service.http")
+
+
+def _respond(error: ProtocolError) -> Response:
+    headers = {}
+    if error.status in (429, 503):
+        headers["retry-after"] = "1"
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return JSONResponse(error.form, error.status, headers)
+
+
+async def on_protocol_error(request: Request, error: Exception) -> Response:
+    """An error that was meant for the client."""
+    assert isinstance(error, ProtocolError)
+    return _respond(error)
+
+
+async def on_refusal(request: Request, error: Exception) -> Response:
+    """A value that a user gave and that cannot be used."""
+    return _respond(ProtocolError(400, str(error), code="invalid_value"))
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """No such path, or not with this method."""
+    assert isinstance(error, HTTPException)
+    messages = {404: "there is no such path", 405: "this method is not accepted here"}
+    message = messages.get(error.status_code, error.detail)
+    response = _respond(ProtocolError(error.status_code, message, code="not_found"))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def on_gone(request: Request, error: Exception) -> Response:
+    """The client left before its body was in: nobody reads this."""
+    return Response(status_code=400)
+
+
+async def on_fault(request: Request, error: Exception) -> Response:
+    """Our own fault: the client is told no more than that, the log where."""
+    LOG.error("fault", exc_info=error, extra={"id": request.state.request_id})
+    return _respond(ProtocolError(500, "internal error; the log of the service has more"))
+
+
+HANDLERS = {
+    ProtocolError: on_protocol_error,
+    StopwiseError: on_refusal,
+    HTTPException: on_http_error,
+    ClientDisconnect: on_gone,
+    Exception: on_fault,
+}

@@ -1,0 +1,167 @@
+"""Page 2: one cascade: shares over time, pairs against their thresholds, the law of the depth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stopwise.logs.judging.verdict import Verdict
+from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.cascades.verdicts import (
+    evidence_of,
+    open_question,
+    sentence_of,
+    verdict_of,
+)
+from stopwise.service.database.rounds import HOUR
+
+if TYPE_CHECKING:
+    from stopwise.service.core import Service
+
+
+@dataclass(frozen=True)
+class HourShares:
+    """What happened in one hour.
+
+    Attributes:
+        at: its beginning, in seconds since 1970.
+        shares: of the answers given, by stage; all 0 where there were none.
+    """
+
+    at: float
+    requests: int
+    shares: tuple[float, ...]
+    spent: float
+
+
+@dataclass(frozen=True)
+class PairLine:
+    """Two stages.
+
+    Attributes:
+        disagreement: with `low` to `high`; None while they were never compared.
+        threshold: what the disagreement has to stay below for the deeper one not to pay.
+        verdict: "certain", "not knowable", or "not compared yet".
+        more_rounds: about how many more would make it certain; None if none would.
+    """
+
+    shallow: str
+    deep: str
+    seen: int
+    disagreed: int
+    disagreement: float | None
+    low: float | None
+    high: float | None
+    threshold: float
+    verdict: str
+    more_rounds: int | None
+
+
+@dataclass(frozen=True)
+class CascadeView:
+    """All that page 2 shows, of one segment or of all.
+
+    Attributes:
+        law: the probability of each depth if a request were enforced now.
+        question: what is not knowable without labels, in a sentence; None if nothing is.
+        segments: every segment and its number of requests.
+    """
+
+    name: str
+    mode: str
+    epoch: str
+    stages: tuple[str, ...]
+    costs: tuple[float, ...]
+    mistake_cost: float
+    run_to: str
+    segment: str | None
+    segments: tuple[tuple[str, int], ...]
+    rounds: int
+    requests: int
+    sentence: str
+    question: str | None
+    recommended: str | None
+    certain: bool
+    law: tuple[float, ...]
+    pairs: tuple[PairLine, ...]
+    hours: tuple[HourShares, ...]
+
+
+def cascade_view(
+    service: Service, cascade: RunningCascade, segment: str | None = None, hours: int = 168
+) -> CascadeView:
+    """Read a cascade, over the last hours."""
+    config = cascade.config
+    sums = service.rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
+    verdict = verdict_of(cascade, sums, segment)
+    since = time.time() - hours * HOUR
+    by_hour = service.rounds.by_hour(
+        cascade.name, epoch=cascade.epoch, segment=segment, since=since
+    )
+    names = config.stage_names
+    return CascadeView(
+        name=cascade.name,
+        mode=cascade.mode,
+        epoch=cascade.epoch,
+        stages=names,
+        costs=tuple(float(cost) for cost in cascade.learner.costs.per_stage),
+        mistake_cost=config.mistake_cost,
+        run_to=names[config.run_to],
+        segment=segment,
+        segments=tuple(
+            (name, int(number))
+            for name, number in service.rounds.segments(cascade.name, cascade.epoch).items()
+        ),
+        rounds=int(sums.get("rounds", 0)),
+        requests=int(sums.get("requests", 0)),
+        sentence=sentence_of(cascade, verdict),
+        question=open_question(verdict),
+        recommended=None if verdict is None else names[verdict.recommended],
+        certain=verdict is not None and verdict.nothing_deeper_pays,
+        law=tuple(cascade.law(segment or "")),
+        pairs=pair_lines(cascade, verdict, segment),
+        hours=tuple(_hour(hour, part, len(names)) for hour, part in by_hour.items()),
+    )
+
+
+def pair_lines(
+    cascade: RunningCascade, verdict: Verdict | None, segment: str | None
+) -> tuple[PairLine, ...]:
+    """Every two stages, the shallower first."""
+    names = cascade.config.stage_names
+    evidence = evidence_of(cascade, segment)
+    thresholds = cascade.learner.costs.thresholds
+    known = {(pair.shallow, pair.deep): pair for pair in verdict.pairs} if verdict else {}
+    lines = []
+    for i in range(len(names)):
+        for j in range(i + 1, len(names)):
+            pair = known.get((i, j))
+            seen, disagreed = int(evidence.seen[i, j]), int(evidence.disagreed[i, j])
+            lines.append(
+                PairLine(
+                    shallow=names[i],
+                    deep=names[j],
+                    seen=seen,
+                    disagreed=disagreed,
+                    disagreement=disagreed / seen if seen else None,
+                    low=pair.low if pair else None,
+                    high=pair.may_differ_high if pair else None,
+                    threshold=float(thresholds[i, j]),
+                    verdict=pair.verdict if pair else "not compared yet",
+                    more_rounds=pair.more_rows_settle if pair else None,
+                )
+            )
+    return tuple(lines)
+
+
+def _hour(hour: int, sums: Mapping[str, float], count: int) -> HourShares:
+    served = [sums.get(f"served:{at}", 0.0) for at in range(count)]
+    total = sum(served)
+    return HourShares(
+        at=float(hour * HOUR),
+        requests=int(sums.get("requests", 0)),
+        shares=tuple(number / total if total else 0.0 for number in served),
+        spent=sums.get("spent", 0.0),
+    )

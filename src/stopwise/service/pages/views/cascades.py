@@ -1,0 +1,63 @@
+"""Page 1: all cascades."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stopwise.service.cascades.spending import DAY, today
+from stopwise.service.cascades.verdicts import sentence_of, verdict_of
+
+if TYPE_CHECKING:
+    from stopwise.service.core import Service
+
+
+@dataclass(frozen=True)
+class CascadeLine:
+    """One cascade in the list.
+
+    Attributes:
+        sentence: the verdict, in one sentence.
+        certain: whether it is certain that nothing deeper than the choice pays.
+        requests, spent, comparison: today (UTC); `comparison` is the part of what was spent whose
+            answers nobody got.
+        served_by: how many of today's answers each stage gave.
+    """
+
+    name: str
+    mode: str
+    stages: tuple[str, ...]
+    sentence: str
+    certain: bool
+    rounds: int
+    requests: int
+    spent: float
+    comparison: float
+    served_by: tuple[int, ...]
+
+
+def cascade_lines(service: Service) -> list[CascadeLine]:
+    """Every cascade, in the order of the file."""
+    since = today(time.time()) * DAY
+    lines = []
+    for name, cascade in service.cascades.items():
+        all_time = service.rounds.sums(name, epoch=cascade.epoch)
+        sums = service.rounds.sums(name, since=since)
+        verdict = verdict_of(cascade, all_time)
+        count = len(cascade.config.stages)
+        lines.append(
+            CascadeLine(
+                name=name,
+                mode=cascade.mode,
+                stages=cascade.config.stage_names,
+                sentence=sentence_of(cascade, verdict),
+                certain=verdict is not None and verdict.nothing_deeper_pays,
+                rounds=int(all_time.get("rounds", 0)),
+                requests=int(sums.get("requests", 0)),
+                spent=sums.get("spent", 0.0),
+                comparison=sums.get("comparison", 0.0),
+                served_by=tuple(int(sums.get(f"served:{at}", 0)) for at in range(count)),
+            )
+        )
+    return lines

@@ -1,0 +1,172 @@
+"""Page 4: answers side by side. Texts are data from models: a page shows them as plain text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.database.rounds import StoredItem
+
+if TYPE_CHECKING:
+    from stopwise.service.core import Service
+
+
+@dataclass(frozen=True)
+class AnswerView:
+    """What one stage answered.
+
+    Attributes:
+        group: equal for answers that agree; None where there is no answer.
+        note: "failed: ...", "abstained" or empty.
+    """
+
+    stage: str
+    text: str
+    group: int | None
+    cost: float
+    note: str
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """One round with its answers."""
+
+    round_id: str
+    at: float
+    segment: str
+    served: str | None
+    request: str
+    answers: tuple[AnswerView, ...]
+
+
+@dataclass(frozen=True)
+class DisagreementsView:
+    """What was kept, the latest first.
+
+    Attributes:
+        counts: for every pair of stages, how often they disagreed and of how many.
+        older: the time to ask for the page before this one; None on the last.
+    """
+
+    name: str
+    stages: tuple[str, ...]
+    pair: tuple[str, str] | None
+    segment: str | None
+    keep: str
+    keep_days: float
+    counts: tuple[tuple[str, str, int, int], ...]
+    items: tuple[SideBySide, ...]
+    older: float | None
+
+
+def disagreements_view(
+    service: Service,
+    cascade: RunningCascade,
+    *,
+    pair: tuple[int, int] | None = None,
+    segment: str | None = None,
+    before: float | None = None,
+    limit: int = 20,
+) -> DisagreementsView:
+    """Rounds in which answers differed; of one pair or segment if asked for."""
+    names = cascade.config.stage_names
+    sums = service.rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
+    found: list[StoredItem] = []
+    place = before
+    for _ in range(20):  # a rare pair is looked for in some thousand rounds, not in all
+        part = service.rounds.items(
+            cascade.name, cascade.epoch, segment=segment, before=place, limit=200
+        )
+        found += [item for item in part if pair is None or _differs(item, pair)]
+        if len(found) > limit or len(part) < 200:
+            break
+        place = part[-1].round.at
+    more = len(found) > limit
+    found = found[:limit]
+    return DisagreementsView(
+        name=cascade.name,
+        stages=names,
+        pair=None if pair is None else (names[pair[0]], names[pair[1]]),
+        segment=segment,
+        keep=service.config.server.keep,
+        keep_days=service.config.server.keep_days,
+        counts=tuple(
+            (names[i], names[j], int(sums.get(f"disagreed:{i}:{j}", 0)), int(seen))
+            for i in range(len(names))
+            for j in range(i + 1, len(names))
+            if (seen := sums.get(f"seen:{i}:{j}", 0))
+        ),
+        items=tuple(side_by_side(item, names) for item in found),
+        older=found[-1].round.at if more else None,
+    )
+
+
+def side_by_side(item: StoredItem, names: Sequence[str]) -> SideBySide:
+    """One kept round."""
+    form = item.round.form
+    codes, costs = form["codes"], form["costs"]
+    failed = form.get("failed", {})
+    answers = []
+    for at, output in enumerate(item.outputs):
+        word = failed.get(str(at))
+        abstained = "abstained" if codes[at] < 0 else ""
+        answers.append(
+            AnswerView(
+                stage=names[at],
+                text=text_of_output(output),
+                group=codes[at] if codes[at] >= 0 else None,
+                cost=costs[at],
+                note=f"failed: {word}" if word is not None else abstained,
+            )
+        )
+    served = form.get("stage")
+    return SideBySide(
+        round_id=item.round.id,
+        at=item.round.at,
+        segment=item.round.segment,
+        served=None if served is None else names[served],
+        request=text_of_request(item.request),
+        answers=tuple(answers),
+    )
+
+
+def text_of_output(output: Any) -> str:
+    """An output as plain text.
+
+    >>> text_of_output({"content": "", "tool_calls": [{"name": "f", "arguments": "{}"}]})
+    'f({})'
+    """
+    if output is None:
+        return ""
+    if isinstance(output, dict) and "content" in output:
+        calls = [f"{call['name']}({call['arguments']})" for call in output.get("tool_calls", ())]
+        return "\n".join(filter(None, [str(output["content"]), *calls]))
+    if isinstance(output, dict) and set(output) == {"decision"}:
+        return json.dumps(output["decision"])
+    return output if isinstance(output, str) else json.dumps(output, indent=1)
+
+
+def text_of_request(request: Any) -> str:
+    """What was asked, as plain text: the messages one by one.
+
+    >>> text_of_request([{"role": "user", "content": "hi"}])
+    'user: hi'
+    """
+    if isinstance(request, list):
+        lines = []
+        for message in request:
+            if isinstance(message, dict):
+                content = message.get("content")
+                text = content if isinstance(content, str) else json.dumps(content)
+                lines.append(f"{message.get('role')}: {text}")
+        return "\n".join(lines)
+    return text_of_output(request)
+
+
+def _differs(item: StoredItem, pair: tuple[int, int]) -> bool:
+    codes = item.round.form["codes"]
+    i, j = pair
+    return bool(j < len(codes) and codes[i] >= 0 and codes[j] >= 0 and codes[i] != codes[j])

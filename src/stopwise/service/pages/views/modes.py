@@ -1,0 +1,82 @@
+"""Page 7: the mode, what another one would change, and who changed it when and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.cascades.verdicts import verdict_of
+from stopwise.service.config.forms import MODES
+from stopwise.service.database.trail import Change
+
+if TYPE_CHECKING:
+    from stopwise.service.core import Service
+
+WHAT = {
+    "shadow": "Every request is answered by {run_to}. A share of {sample:.3g} of them is also sent"
+    " to the stages before it, only to be compared.",
+    "advise": "Every request is answered by {run_to} and sent to the stages before it too; the"
+    " response says which stage enforcing would have chosen.",
+    "enforce": "The stage that answers is drawn from what was learned. The stages before it run"
+    " beside it, only to be compared.",
+}
+
+
+@dataclass(frozen=True)
+class ModeView:
+    """What page 7 shows.
+
+    Attributes:
+        choices: every mode and what it does.
+        law: the probability of each depth if enforced now.
+        expected_cost: per request if enforced now, comparison calls included; `present_cost` is
+            that of one call of `run_to`.
+        changed_at_most: upper bound on the share of answers that would differ from those of
+            `run_to`, if the recommended stage were served; None while unknown.
+        advised_same: how many answers would have stayed the same, of how many where that is known.
+        changes: the trail, the latest first.
+    """
+
+    name: str
+    mode: str
+    stages: tuple[str, ...]
+    choices: tuple[tuple[str, str], ...]
+    law: tuple[float, ...]
+    expected_cost: float
+    present_cost: float
+    recommended: str | None
+    certain: bool
+    changed_at_most: float | None
+    advised_same: tuple[int, int]
+    changes: tuple[Change, ...]
+
+
+def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
+    """Read the mode of a cascade."""
+    config = cascade.config
+    sums = service.rounds.sums(cascade.name, epoch=cascade.epoch)
+    verdict = verdict_of(cascade, sums)
+    law = tuple(cascade.law(""))
+    costs = cascade.learner.costs
+    run_to = config.run_to
+    changed = None
+    if verdict is not None:
+        at = verdict.recommended
+        low, high = min(at, run_to), max(at, run_to)
+        changed = 0.0 if low == high else verdict.pair(low, high).may_differ_high
+    words = {"run_to": config.stage_names[run_to], "sample": config.sample}
+    return ModeView(
+        name=cascade.name,
+        mode=cascade.mode,
+        stages=config.stage_names,
+        choices=tuple((mode, WHAT[mode].format(**words)) for mode in MODES),
+        law=law,
+        expected_cost=sum(p * float(c) for p, c in zip(law, costs.cumulative, strict=True)),
+        present_cost=float(costs.per_stage[run_to]),
+        recommended=None if verdict is None else config.stage_names[verdict.recommended],
+        certain=verdict is not None and verdict.nothing_deeper_pays,
+        changed_at_most=changed,
+        advised_same=(int(sums.get("advised:same", 0)), int(sums.get("advised:known", 0))),
+        changes=tuple(service.trail.changes(cascade.name)),
+    )

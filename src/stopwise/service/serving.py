@@ -1,0 +1,86 @@
+"""Running the service: a server with a header timeout, signals, and a stop that loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server
+
+from stopwise.checks import StopwiseError
+from stopwise.service.app import make_app
+from stopwise.service.config.forms import Config
+from stopwise.service.config.reading import is_loopback
+from stopwise.service.core import Service
+
+LOG = logging.getLogger("stopwise.service")
+Ready = Callable[[Service], None]
+
+
+def refuse_open_door(service: Service) -> None:
+    """Nothing listens beyond this machine while no key exists."""
+    server = service.config.server
+    if not is_loopback(server.host) and not service.keys.any_active():
+        raise StopwiseError(
+            f"server.listen: {server.host} can be reached from other machines, but no key exists;"
+            " make one with `stopwise keys create`, or listen on 127.0.0.1"
+        )
+
+
+async def serve(config: Config, on_ready: Ready = lambda service: None) -> None:
+    """Serve until a signal comes; requests under way are answered before it returns."""
+    service = Service(config)
+    try:
+        refuse_open_door(service)
+    except StopwiseError:
+        service.database.close()
+        raise
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for name in signals:
+        loop.add_signal_handler(name, stop.set)
+    try:
+        await serve_until(service, stop, on_ready)
+    finally:
+        for name in signals:
+            loop.remove_signal_handler(name)
+
+
+async def serve_until(
+    service: Service, stop: asyncio.Event, on_ready: Ready = lambda service: None
+) -> None:
+    """Serve until the event is set; then answer what is under way and write what is queued."""
+    limits = service.config.server
+    server = Server(
+        make_app(service),
+        address=limits.host,
+        port=limits.port,
+        interface=Interfaces.ASGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        backlog=1024,
+        http1_settings=HTTP1Settings(header_read_timeout=int(limits.header_seconds * 1000)),
+        log_enabled=False,
+    )
+    running = asyncio.create_task(server.serve())
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        while not (service.serving or running.done() or stop.is_set()):
+            await asyncio.sleep(0.01)
+        if service.serving:
+            on_ready(service)
+        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            LOG.info("stopping")
+            service.stopping = True
+            server.stop()  # type: ignore[no-untyped-call]
+            await asyncio.wait({running}, timeout=limits.drain_seconds)
+    finally:
+        stopped.cancel()
+    if running.done():
+        running.result()

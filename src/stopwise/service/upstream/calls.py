@@ -1,0 +1,141 @@
+"""Calling a stage over HTTP. What a client sent as headers is never passed on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from stopwise.openai.streams import Events
+from stopwise.service.config.forms import Upstream
+
+_LONGEST = 50_000_000
+
+
+class UpstreamError(Exception):
+    """A call that failed.
+
+    Attributes:
+        word: what went wrong, in a word that may stand in a log: never the upstream's text.
+        status: that the client is told.
+        body: what the upstream said, if it spoke the protocol: for the client alone.
+    """
+
+    def __init__(self, word: str, status: int = 502, body: Any = None) -> None:
+        super().__init__(word)
+        self.word = word
+        self.status = status
+        self.body = body
+
+
+class Upstreams:
+    """The connections to all upstreams."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        """Open the pool."""
+        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=30)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            auto_decompress=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"user-agent": "stopwise"},
+            trust_env=False,
+        )
+
+    async def stop(self) -> None:
+        """Close it."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def call(self, upstream: Upstream, path: str, body: bytes) -> Any:
+        """A plain call; the JSON that came back."""
+        async with self._open(upstream, path, body) as response:
+            data = await _whole(response)
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise UpstreamError("not JSON") from None
+
+    @asynccontextmanager
+    async def stream(
+        self, upstream: Upstream, path: str, body: bytes
+    ) -> AsyncIterator[AsyncIterator[str]]:
+        """A streamed call: its events, as they come."""
+        async with self._open(upstream, path, body, streamed=True) as response:
+            kind = response.headers.get("content-type", "")
+            if not kind.startswith("text/event-stream"):
+                raise UpstreamError("no stream")
+            yield _events(response)
+
+    @asynccontextmanager
+    async def _open(
+        self, upstream: Upstream, path: str, body: bytes, *, streamed: bool = False
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        assert self._session is not None
+        headers = {"content-type": "application/json"}
+        if upstream.api_key is not None:
+            headers["authorization"] = f"Bearer {upstream.api_key.reveal()}"
+        # A long stream is well while chunks come; a plain call is either in or too late.
+        total = None if streamed else upstream.timeout
+        limit = aiohttp.ClientTimeout(total=total, sock_read=upstream.timeout, sock_connect=10)
+        try:
+            async with self._session.post(
+                upstream.base_url + path,
+                data=body,
+                headers=headers,
+                timeout=limit,
+                allow_redirects=False,
+            ) as response:
+                if response.status != 200:
+                    raise await _refused(response)
+                yield response
+        except TimeoutError:
+            raise UpstreamError("timeout", 504) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise UpstreamError(f"connection: {type(error).__name__}") from None
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > _LONGEST:
+            raise UpstreamError("answer too long")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+    events = Events()
+    async for part in response.content.iter_any():
+        for event in events.feed(part):
+            yield event
+    for event in events.close():
+        yield event
+
+
+async def _refused(response: aiohttp.ClientResponse) -> UpstreamError:
+    """What a status other than 200 means for the client."""
+    body = None
+    try:
+        async with asyncio.timeout(5):
+            data = await _whole(response)
+        found = json.loads(data)
+        if isinstance(found, dict) and isinstance(found.get("error"), dict):
+            body = {"error": found["error"]}
+    except (ValueError, RecursionError, TimeoutError, aiohttp.ClientError, UpstreamError):
+        body = None
+    # What the client can repair or wait for is passed on; our own key or URL being wrong is not
+    # its business, and a redirect is never followed.
+    passed_on = response.status in (400, 404, 408, 413, 422, 429)
+    status = response.status if passed_on and response.status != 404 else 502
+    return UpstreamError(
+        f"status {response.status}", status, body if passed_on and status != 502 else None
+    )

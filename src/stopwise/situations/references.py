@@ -1,0 +1,160 @@
+"""What an answer is held against where there is no truth: the last stage, a stage, the consensus.
+
+All of them are functions of the final partition, so counts kept once serve every reference. What
+they give is the *loss* of each stage's answer in mistakes: the chance that it differs from the
+reference, times the trust in the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stopwise.checks import fail, finite_number
+from stopwise.situations.consensus import Consensus, consensus
+from stopwise.situations.keys import decode
+from stopwise.situations.labelled import loss_from_labels
+from stopwise.situations.observations import FloatArray, IntArray
+from stopwise.situations.references_base import FinalLoss, differs_from
+from stopwise.situations.transitions import Transitions
+
+TRUST = 0.7
+"""The share of differences from the last stage that are net gains, where nothing tells."""
+
+DOUBT_STARTS, DOUBT_ENDS = 0.05, 0.11
+"""Between these leads of an earlier stage, the consensus takes the last stage's place."""
+
+FEWEST_FULL_RUNS = 30
+
+
+@dataclass(frozen=True)
+class Held:
+    """A reference that has been settled on.
+
+    Attributes:
+        reference: as it was asked for: "last", "consensus", "auto", or a stage by number.
+        trust: what a difference from the last stage (or the stage named) counts for.
+        doubt: how far the consensus takes the place of the last stage: 0 not at all, 1 wholly.
+        accuracies: of every stage, as the consensus has them; None where it was not asked.
+        weights: of each reference, where labels chose among them.
+        loss: the loss of each stage's answer, given the final partition.
+    """
+
+    reference: str | int
+    trust: float
+    doubt: float
+    accuracies: tuple[float, ...] | None
+    loss: FinalLoss
+    weights: Mapping[str, float] | None = None
+
+
+def hold_against(
+    counts: Transitions, reference: str | int = "auto", trust: float | None = None
+) -> Held:
+    """Settle on what answers are held against.
+
+    Args:
+        reference: "last"; a stage by number; "consensus", the chance to be wrong given how all
+            stages agree; or "auto", the last stage as far as the consensus does not doubt it: by
+            the consensus' lead of an earlier stage over the last. Where items were labelled, the
+            labels choose among all references instead.
+        trust: by default 0.7 for the last stage, 1 for a stage that is named.
+
+    >>> from stopwise.situations.binning import Binning
+    >>> from stopwise.situations.observations import Observations
+    >>> codes = np.array([[0, 0, 0]] * 30 + [[1, 1, 1]] * 30 + [[0, 0, 1]] * 40)
+    >>> rows = Observations(("no", "yes"), codes)
+    >>> held = hold_against(Transitions.of(rows, Binning.fit(rows)))
+    >>> held.doubt, held.loss(np.array([[0, 0, 1]])).round(2)
+    (1.0, array([[0., 0., 1.]]))
+    """
+    last = counts.stage_count - 1
+    if isinstance(reference, bool) or not isinstance(reference, int | str):
+        raise fail("reference", reference, _ACCEPTED)
+    if isinstance(reference, str) and reference not in ("last", "consensus", "auto"):
+        raise fail("reference", reference, _ACCEPTED)
+    if isinstance(reference, int) and not 0 <= reference <= last:
+        raise fail("reference", reference, f"the number of a stage, 0 to {last}")
+    usual = 1.0 if isinstance(reference, int) else TRUST
+    trusted = usual if trust is None else finite_number("trust", trust)
+    if not 0 < trusted <= 1:
+        raise fail("trust", trust, "a number above 0 and at most 1")
+    stage = reference if isinstance(reference, int) else last
+
+    def against_stage(groups: IntArray) -> FloatArray:
+        return trusted * differs_from(groups, stage)
+
+    if not isinstance(reference, str) or reference == "last":
+        return Held(reference, trusted, 0.0, None, against_stage)
+    found = agreed(counts)
+    if reference == "auto" and counts.labelled and trust is None:
+        return _by_labels(counts, found)
+    if found is None:  # two stages, or too few full runs: nothing to agree upon
+        return Held(reference, trusted, 0.0, None, against_stage)
+    lead = float(found.accuracies[:-1].max() - found.accuracies[-1])
+    doubt = 1.0
+    if reference == "auto":
+        doubt = float(np.clip((lead - DOUBT_STARTS) / (DOUBT_ENDS - DOUBT_STARTS), 0.0, 1.0))
+
+    def blended(groups: IntArray) -> FloatArray:
+        wrong = np.where(groups < 0, 1.0, 1.0 - found.chance_right(groups))
+        return doubt * wrong + (1 - doubt) * against_stage(groups)
+
+    accuracies = tuple(float(value) for value in found.accuracies)
+    return Held(reference, trusted, doubt, accuracies, blended)
+
+
+def _by_labels(counts: Transitions, found: Consensus | None) -> Held:
+    groups = np.asarray([decode(key).partition for key, _ in counts.labelled], dtype=np.int64)
+    right = np.asarray([group for _, group in counts.labelled], dtype=np.int64)
+    number = np.asarray(list(counts.labelled.values()), dtype=np.float64)
+    loss, weights = loss_from_labels(groups, right, number, found)
+    accuracies = None if found is None else tuple(float(value) for value in found.accuracies)
+    return Held(
+        "auto", 1.0, 1 - weights[f"stage {counts.stage_count - 1}"], accuracies, loss, weights
+    )
+
+
+_ACCEPTED = "'auto', 'last', 'consensus' or the number of a stage"
+
+
+def agreed(counts: Transitions) -> Consensus | None:
+    """The consensus over an unbiased sample of all items; None where there is none.
+
+    Full runs are such a sample. Where there are too few (a log of rounds that stopped early), the
+    distribution after the last stage is carried forward from situation to situation instead.
+    """
+    if counts.stage_count < 3:
+        return None
+    ends: dict[int, float] = {key: float(number) for key, number in counts.full.items()}
+    if sum(ends.values()) < FEWEST_FULL_RUNS:
+        if counts.reached[-1] < FEWEST_FULL_RUNS:
+            return None
+        ends = carried_forward(counts)
+    groups = np.asarray([decode(key).partition for key in ends], dtype=np.int64)
+    return consensus(groups, np.asarray(list(ends.values())), counts.binning.label_count)
+
+
+def carried_forward(counts: Transitions) -> dict[int, float]:
+    """How many items would end in each situation, had none stopped early.
+
+    >>> from stopwise.situations.binning import Binning
+    >>> counts = Transitions(Binning(edges=((), ()), labels=((), ())))
+    >>> for path in ([5, 7], [5], [6, 8]):
+    ...     counts.add(path)
+    >>> carried_forward(counts)    # the item that stopped would have moved as its like did
+    {7: 2.0, 8: 1.0}
+    """
+    here: dict[int, float] = {key: float(number) for key, number in counts.first.items()}
+    for moves in counts.moves:
+        leaving: dict[int, int] = {}
+        for (before, _), number in moves.items():
+            leaving[before] = leaving.get(before, 0) + number
+        following: dict[int, float] = {}
+        for (before, after), number in moves.items():
+            share = here.get(before, 0.0) * number / leaving[before]
+            following[after] = following.get(after, 0.0) + share
+        here = following
+    return here
