@@ -14,6 +14,8 @@ import pytest
 from stopwise import Evidence, StopwiseError
 from stopwise.live import BudgetError, Drift, StoreError
 
+pytest_plugins = ["store_kinds"]
+
 
 def test_a_restart_has_all_rounds_and_the_same_decisions(kind, play):
     learner = kind.learner(writer="w", keep_outputs=True)
@@ -106,7 +108,7 @@ def test_written_behind_within_the_interval(kind, play):
 CHILD = """
 import os, sys, time
 sys.path.insert(0, {folder!r})
-from conftest import Kind, play
+from store_kinds import Kind, play
 kind = Kind({name!r}, __import__("pathlib").Path({path!r}), {url!r})
 learner = kind.learner(durability="behind", flush_seconds=30.0, flush_rounds=10**6)
 play(learner, 25)
