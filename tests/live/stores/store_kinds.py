@@ -60,7 +60,7 @@ def shared(request, tmp_path):
     return Kind(request.param, tmp_path, url)
 
 
-def play(learner, number, segment="", outputs=("x", "x", "y")):
+def play_rounds(learner, number, segment="", outputs=("x", "x", "y")):
     """Rounds with these outputs; returns their depths."""
     depths = []
     for _ in range(number):
@@ -71,6 +71,6 @@ def play(learner, number, segment="", outputs=("x", "x", "y")):
     return depths
 
 
-@pytest.fixture(name="play")
-def give_play():
-    return play
+@pytest.fixture
+def play():
+    return play_rounds

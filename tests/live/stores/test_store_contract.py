@@ -10,11 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from store_kinds import kind, play, postgres, shared
 
 from stopwise import Evidence, StopwiseError
 from stopwise.live import BudgetError, Drift, StoreError
-
-pytest_plugins = ["store_kinds"]
 
 
 def test_a_restart_has_all_rounds_and_the_same_decisions(kind, play):
@@ -108,10 +107,10 @@ def test_written_behind_within_the_interval(kind, play):
 CHILD = """
 import os, sys, time
 sys.path.insert(0, {folder!r})
-from store_kinds import Kind, play
+from store_kinds import Kind, play_rounds
 kind = Kind({name!r}, __import__("pathlib").Path({path!r}), {url!r})
 learner = kind.learner(durability="behind", flush_seconds=30.0, flush_rounds=10**6)
-play(learner, 25)
+play_rounds(learner, 25)
 print("ready", flush=True)
 {then}
 """
