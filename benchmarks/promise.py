@@ -96,6 +96,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=1000, help="to count broken promises")
     parser.add_argument("--compared", type=int, default=20, help="beside BARGAIN")
+    parser.add_argument("--counted", default=";".join(COUNTED), help="logs to count on, with ;")
+    parser.add_argument("--levels", default="0.9,0.95", help="levels to count at")
     parser.add_argument("own", nargs="*", help="further logs: name=file.csv:costs")
     chosen = parser.parse_args()
     logs = [*map(own_log, chosen.own), *made_logs()]
@@ -108,8 +110,8 @@ def main() -> None:
             avoided.append(f"| {log.name} | {len(log.rows):,} | {target:.2f} | {shown} |")
             print(avoided[-1], flush=True)
     counted, worst = [], 0.0
-    for log in (cut(log, 1000) for log in logs if log.name in COUNTED):
-        for level in (0.9, 0.95):
+    for log in (cut(log, 1000) for log in logs if log.name in chosen.counted.split(";")):
+        for level in map(float, chosen.levels.split(",")):
             for target in TARGETS:
                 mean = each(broken, chosen.runs, log, target, level)
                 worst = max(worst, *(mean / (1 - level)))

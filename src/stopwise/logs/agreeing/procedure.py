@@ -13,6 +13,7 @@ own coin was thrown, so `looks.py` applies as it stands.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,9 @@ from stopwise.logs.agreeing.regression import fit_logistic, risks
 from stopwise.logs.agreeing.seen import Seen
 from stopwise.situations.observations import NOT_CALLED, IntArray
 
-_FEWEST_FIRST = 60
+_FIRST = (1.2, 2.0)
+"""How many items run to the end at first, in roots of their number; more with stages between."""
+
 _PARTS = 15
 _FEWEST_TAKEN = 50
 
@@ -143,8 +146,8 @@ def keep_promise(
 
 def _draw_first(count: int, last: int, random: np.random.Generator) -> IntArray:
     """Items that run to the end before anything is decided; with stages between, some more."""
-    wanted = _FEWEST_FIRST + count // 100 + (count // 50 if last > 1 else 0)
-    return np.asarray(random.permutation(count)[: min(wanted, max(count // 4, 1))])
+    wanted = int(_FIRST[last > 1] * math.sqrt(count))
+    return np.asarray(random.permutation(count)[: min(max(wanted, 1), count)])
 
 
 def _look_at_the_hopeless(
