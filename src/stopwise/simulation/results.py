@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Mean regret after so many rounds, with its 95 % interval."""
+    """Mean regret after a number of rounds, with its 95 % interval."""
 
     round: int
     mean: float
