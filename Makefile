@@ -10,7 +10,7 @@ QUICK := src/stopwise/checks.py src/stopwise/costs.py src/stopwise/evidence.py s
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup demo check test bench lint docs format lock clean
+.PHONY: help setup demo check test bench lint docs pictures format lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ test: setup lint  ## lint, types, direction of imports, all tests
 
 docs: setup  ## build the documentation site into site/
 	@$(BIN)/mkdocs build --strict --quiet && echo "the site is in site/index.html"
+
+pictures: setup  ## draw the pictures of README and docs again into docs/pictures
+	@$(BIN)/python scripts/make_pictures.py
 
 bench: setup  ## measure the engine against others into benchmarks/RESULTS.md (about five minutes)
 	@test -e $(VENV)/.bench || ($(PIP) install --require-hashes -r requirements/bench.lock && touch $(VENV)/.bench)

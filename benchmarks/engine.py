@@ -166,7 +166,7 @@ def growth(problems: dict[str, Problem]) -> None:
 
 
 def chain(count: int) -> Problem:
-    """A cascade of any length: every stage repeats the one before, or errs anew, ever less."""
+    """A cascade of any length: each stage repeats the one before, or errs on its own, ever less."""
     rng = np.random.default_rng(count)
     truth = rng.integers(0, 3, size=400)
     outputs = np.empty((400, count), dtype=int)

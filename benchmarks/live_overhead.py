@@ -5,7 +5,7 @@
 1. begin + observe + end of a round of a three-stage cascade (USS-TS), against river's Thompson
    sampling (`pull` + `update`, three arms, Beta rewards). In the "deep" stream all rounds call all
    three stages; in the "undecided" one too, near a threshold, so that the distribution keeps moving
-   (the dearest case); in the "shallow" one most rounds stop at once.
+   (the most expensive case); in the "shallow" one most rounds stop at once.
 2. `answer_many` against `answer` one by one, over outputs that are already there.
 3. `import stopwise`, in a fresh interpreter.
 

@@ -85,12 +85,13 @@ def names_page() -> str:
         "# Every public name",
         "`import stopwise as sw` is enough: each name below loads when it is first used.",
     ]
-    pages = _pages_by_name()
+    pages = pages_by_name()
     for package, title in (
         ("stopwise", "sw."),
         ("stopwise.policies", "sw.policies."),
         ("stopwise.logs", "sw.logs."),
         ("stopwise.live", "sw.live."),
+        ("stopwise.paper", "sw.paper."),
         ("stopwise.theory", "sw.theory."),
     ):
         module = importlib.import_module(package)
@@ -99,7 +100,7 @@ def names_page() -> str:
             value = getattr(module, name)
             plain = isinstance(value, (str, int, float, type(None)))
             line = "" if plain else _first_line(inspect.getdoc(value))
-            page = pages.get(_identity(package, name, value))
+            page = pages.get(identity(package, name, value))
             shown = f"[`{title}{name}`]({page})" if page else f"`{title}{name}`"
             rows.append(f"| {shown} | {line} |")
         parts += [f"## {package}", "| name | |\n|---|---|\n" + "\n".join(rows)]
@@ -127,7 +128,8 @@ def documented(folder: Path = DOCS / "reference") -> dict[str, str]:
     }
 
 
-def _pages_by_name() -> dict[object, str]:
+def pages_by_name() -> dict[object, str]:
+    """Every documented object, by its identity, and the page."""
     pages: dict[object, str] = {}
     for name, page in documented().items():
         package, _, last = name.rpartition(".")
@@ -135,11 +137,11 @@ def _pages_by_name() -> dict[object, str]:
             value = getattr(importlib.import_module(package), last)
         except (ImportError, AttributeError):
             continue
-        pages[_identity(package, last, value)] = page
+        pages[identity(package, last, value)] = page
     return pages
 
 
-def _identity(package: str, name: str, value: Any) -> object:
+def identity(package: str, name: str, value: Any) -> object:
     """What is the same for one object under all its names."""
     own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     return own if all(own) else getattr(value, "__name__", f"{package}.{name}")

@@ -33,10 +33,10 @@ def main() -> dict[str, float]:
 
     figures = {
         "accuracy": cascade.score(X_test, y_test),
-        "accuracy of the dearest": cascade.estimators_[-1].score(X_test, y_test),
+        "accuracy of the most expensive": cascade.estimators_[-1].score(X_test, y_test),
         "cost of a prediction": cascade.cost_,
         "cost of a row while learning": cascade.learning_cost_ / len(X_stream),
-        "cost of the dearest": 40.0,
+        "cost of the most expensive": 40.0,
     }
     print(f"stops at: {cascade.stage_name_}")
     for name, value in figures.items():

@@ -86,7 +86,7 @@ async def ask(port: int, path: str, text: str) -> Reported:
 
 
 def build(port: int) -> Cascade:
-    """Three endpoints from cheap to dear; they report their prices."""
+    """Three endpoints from cheap to expensive; they report their prices."""
 
     def endpoint(name: str, guess: float) -> Stage:
         async def call(text: str) -> Reported:

@@ -14,7 +14,7 @@ import stopwise as sw
 from stopwise.policies.registry import policy_class, policy_names
 
 HEAVY = ("scipy", "numba", "sklearn", "matplotlib", "joblib", "polars", "typer", "rich", "pandas")
-LAZY_PACKAGES = ("stopwise", "stopwise.policies", "stopwise.logs")
+LAZY_PACKAGES = ("stopwise", "stopwise.policies", "stopwise.logs", "stopwise.paper")
 
 
 def loaded_by(code):

@@ -27,7 +27,7 @@ def _all_have_proba(classifier: CascadeClassifier) -> bool:
 
 
 class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Classifiers from cheap to dear; `predict` goes as deep as pays.
+    """Classifiers from cheap to expensive; `predict` goes as deep as pays.
 
     `fit(X, y)` trains every stage. `partial_fit(X)`, without labels, runs rows through the cascade
     as a live learner would, and learns from the disagreements alone where to stop. Until then

@@ -23,15 +23,15 @@ def test_every_example_has_its_test():
 
 def test_digits():
     figures = load("digits").main()
-    assert figures["accuracy"] >= figures["accuracy of the dearest"] - 0.01
-    assert figures["cost of a prediction"] < 0.6 * figures["cost of the dearest"]
-    assert figures["cost of a row while learning"] < 0.6 * figures["cost of the dearest"]
+    assert figures["accuracy"] >= figures["accuracy of the most expensive"] - 0.01
+    assert figures["cost of a prediction"] < 0.6 * figures["cost of the most expensive"]
+    assert figures["cost of a row while learning"] < 0.6 * figures["cost of the most expensive"]
 
 
 def test_heart(capsys):
     heart = load("heart")
-    dear = heart.main(5000.0)
-    assert dear.stage_ > 0
+    costly = heart.main(5000.0)
+    assert costly.stage_ > 0
     cheap = heart.main(500.0)
     assert cheap.stage_name_ == "at rest"
     assert cheap.cost_ == pytest.approx(31.97)

@@ -46,7 +46,7 @@ def live_regret(problem, policy, horizon, seed, in_flight):
 
 
 def delayed_reference(problem, policy, horizon, seed, lag):
-    """The protocol of the paper with feedback that comes `lag` rounds late, written anew."""
+    """The protocol of the paper with feedback that comes `lag` rounds late, written once more."""
     rng = np.random.default_rng([seed, 2])
     rows = rng.choice(len(problem.p), size=horizon, p=problem.p)
     evidence, waiting, regret = Evidence(problem.stage_count), [], 0.0

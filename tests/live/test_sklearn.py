@@ -67,7 +67,7 @@ def digits():
 
 
 def test_digits_without_labels():
-    """The dearest stage's accuracy within a point, at less than 60 % of its cost."""
+    """The most expensive stage's accuracy within a point, at less than 60 % of its cost."""
     X_train, y_train, X_stream, X_test, y_test = digits()
     cascade = CascadeClassifier(
         [
@@ -79,11 +79,11 @@ def test_digits_without_labels():
         random_state=0,
     ).fit(X_train, y_train)
     assert cascade.stage_name_ == "support vectors"
-    dearest = cascade.estimators_[-1].score(X_test, y_test)
+    of_the_last = cascade.estimators_[-1].score(X_test, y_test)
     cascade.partial_fit(X_stream)
-    assert cascade.score(X_test, y_test) >= dearest - 0.01
+    assert cascade.score(X_test, y_test) >= of_the_last - 0.01
     assert cascade.cost_ < 0.6 * 40
-    # what was spent on learning is in: stream and test together, against the dearest for all
+    # what was spent on learning is in: stream and test together, against the most expensive for all
     total = cascade.learning_cost_ + cascade.cost_ * len(X_test)
     assert total < 0.6 * 40 * (len(X_stream) + len(X_test))
     assert cascade.evidence_.seen[0, 1] > 0
@@ -124,11 +124,11 @@ def test_parameters_reach_the_stages():
 
 def test_frames_and_columns_of_a_stage():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=["cheap", "dear", "rest"])
-    y = np.where(frame["cheap"] + 0.1 * frame["dear"] > 0, "yes", "no")
+    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=["cheap", "costly", "rest"])
+    y = np.where(frame["cheap"] + 0.1 * frame["costly"] > 0, "yes", "no")
     stages = [
         ("first", LogisticRegression(), 1, ["cheap"]),
-        ("second", LogisticRegression(), 5, ["cheap", "dear"]),
+        ("second", LogisticRegression(), 5, ["cheap", "costly"]),
     ]
     cascade = CascadeClassifier(stages, mistake_cost=30, random_state=1).fit(frame, y)
     assert cascade.estimators_[0].feature_names_in_.tolist() == ["cheap"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from stopwise.service.app import make_app
 from stopwise.service.config.reading import config_of
 from stopwise.service.core import Service
+from stopwise.service.serving import serve_until
 
 
 @pytest.fixture(scope="session")
@@ -73,3 +74,51 @@ def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
+
+
+class LiveServer:
+    """A service behind its real server, in a thread."""
+
+    def __init__(self, service: Service, url: str, stop: Callable[[], None]) -> None:
+        self.service = service
+        self.url = url
+        self.stop = stop
+
+
+@pytest.fixture
+def live(
+    tmp_path: Path,
+    upstream: FakeUpstream,
+    loop_thread: asyncio.AbstractEventLoop,
+    free_port: int,
+) -> Iterator[Callable[..., LiveServer]]:
+    """Starts the real server: `live(mode="enforce", server={...})`."""
+    stops: list[Callable[[], None]] = []
+
+    def maker(
+        models: list[str] | None = None, server: dict[str, Any] | None = None, **more: Any
+    ) -> LiveServer:
+        listen = f"127.0.0.1:{free_port}"
+        form = {
+            "server": {"store": "sqlite:///live.db", "listen": listen, **(server or {})},
+            "cascades": {
+                "support": cascade_form(upstream.url, models or ["small", "large"], **more)
+            },
+        }
+        service = Service(config_of(form, tmp_path))
+        stop, ready = asyncio.Event(), threading.Event()
+        done = asyncio.run_coroutine_threadsafe(
+            serve_until(service, stop, lambda service: ready.set()), loop_thread
+        )
+        assert ready.wait(10)
+
+        def end() -> None:
+            loop_thread.call_soon_threadsafe(stop.set)
+            done.result(20)
+
+        stops.append(end)
+        return LiveServer(service, f"http://{listen}", end)
+
+    yield maker
+    for end in stops:
+        end()

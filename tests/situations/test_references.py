@@ -12,7 +12,8 @@ from stopwise.checks import StopwiseError
 from stopwise.situations.binning import Binning
 from stopwise.situations.consensus import Consensus, consensus
 from stopwise.situations.observations import Observations
-from stopwise.situations.references import agreed, differs_from, hold_against
+from stopwise.situations.references import agreed, hold_against
+from stopwise.situations.references_base import differs_from
 from stopwise.situations.transitions import Transitions
 
 

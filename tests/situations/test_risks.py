@@ -7,7 +7,7 @@ from made_up_cascades import made_up
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS, decode, situations
 from stopwise.situations.observations import FloatArray, IntArray, Observations
-from stopwise.situations.references import differs_from
+from stopwise.situations.references_base import differs_from
 from stopwise.situations.risks import carry_back
 from stopwise.situations.transitions import Transitions
 

@@ -11,7 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from stopwise.service.api.routes import API
 from stopwise.service.core import Service
+from stopwise.service.front.chat import chat_completions
+from stopwise.service.front.decisions import decisions
+from stopwise.service.front.models import embeddings, model, models, no_responses
 from stopwise.service.http.access import who
 from stopwise.service.http.errors import HANDLERS
 from stopwise.service.http.guard import Guard
@@ -54,6 +58,13 @@ def make_app(service: Service) -> Starlette:
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
+            Route("/v1/chat/completions", chat_completions, methods=["POST"]),
+            Route("/v1/decisions", decisions, methods=["POST"]),
+            Route("/v1/embeddings", embeddings, methods=["POST"]),
+            Route("/v1/responses", no_responses, methods=["POST"]),
+            Route("/v1/models", models),
+            Route("/v1/models/{name}", model),
+            *API,
             *PAGES,
         ],
         middleware=[Middleware(Guard, service=service)],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -18,6 +19,7 @@ from stopwise.service.config.reading import is_loopback
 from stopwise.service.core import Service
 
 LOG = logging.getLogger("stopwise.service")
+Ready = Callable[[Service], None]
 
 
 def refuse_open_door(service: Service) -> None:
@@ -30,7 +32,7 @@ def refuse_open_door(service: Service) -> None:
         )
 
 
-async def serve(config: Config, on_ready: Callable[[Service], None] = lambda service: None) -> None:
+async def serve(config: Config, on_ready: Ready = lambda service: None) -> None:
     """Serve until a signal comes; requests under way are answered before it returns."""
     service = Service(config)
     try:
@@ -38,13 +40,29 @@ async def serve(config: Config, on_ready: Callable[[Service], None] = lambda ser
     except StopwiseError:
         service.database.close()
         raise
-    await serve_service(service, on_ready)
+    async with until_signal() as stop:
+        await serve_until(service, stop, on_ready)
 
 
-async def serve_service(
-    service: Service, on_ready: Callable[[Service], None] = lambda service: None
+@asynccontextmanager
+async def until_signal() -> AsyncIterator[asyncio.Event]:
+    """An event that SIGTERM and SIGINT set."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for name in signals:
+        loop.add_signal_handler(name, stop.set)
+    try:
+        yield stop
+    finally:
+        for name in signals:
+            loop.remove_signal_handler(name)
+
+
+async def serve_until(
+    service: Service, stop: asyncio.Event, on_ready: Ready = lambda service: None
 ) -> None:
-    """The same for a service that was made already."""
+    """Serve until the event is set; then answer what is under way and write what is queued."""
     limits = service.config.server
     server = Server(
         make_app(service),
@@ -57,15 +75,12 @@ async def serve_service(
         http1_settings=HTTP1Settings(header_read_timeout=int(limits.header_seconds * 1000)),
         log_enabled=False,
     )
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stop.set)
     running = asyncio.create_task(server.serve())
     stopped = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait({running, stopped}, timeout=0.2)
-        if not running.done():
+        while not (service.serving or running.done() or stop.is_set()):
+            await asyncio.sleep(0.01)
+        if service.serving:
             on_ready(service)
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
@@ -75,7 +90,5 @@ async def serve_service(
             await asyncio.wait({running}, timeout=limits.drain_seconds)
     finally:
         stopped.cancel()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(name)
     if running.done():
         running.result()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stopwise.costs import FloatArray
-from stopwise.display import frame, html_table, new_axes
+from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.problem import IntArray
 
 if TYPE_CHECKING:
@@ -140,9 +140,10 @@ class Simulation:
         """
         ax = new_axes(ax)
         rounds = [point.round for point in self.curve]
-        (line,) = ax.plot(rounds, [point.mean for point in self.curve], label=self.policy)
+        colour = COLOURS[len(ax.lines) % len(COLOURS)]
+        ax.plot(rounds, [point.mean for point in self.curve], color=colour, label=self.policy)
         low, high = zip(*((point.ci_low, point.ci_high) for point in self.curve), strict=True)
-        ax.fill_between(rounds, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+        ax.fill_between(rounds, low, high, color=colour, alpha=0.2, linewidth=0)
         ax.set(xlabel="round", ylabel="mean regret (mistakes)", xlim=(0, self.horizon))
         ax.set_ylim(bottom=0)
         ax.legend(frameon=False)

@@ -7,7 +7,7 @@ reference, times the trust in the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +15,18 @@ import numpy as np
 from stopwise.checks import fail, finite_number
 from stopwise.situations.consensus import Consensus, consensus
 from stopwise.situations.keys import decode
+from stopwise.situations.labelled import loss_from_labels
 from stopwise.situations.observations import FloatArray, IntArray
+from stopwise.situations.references_base import FinalLoss, differs_from
 from stopwise.situations.transitions import Transitions
 
 TRUST = 0.7
 """The share of differences from the last stage that are net gains, where nothing tells."""
 
-DOUBT_STARTS, DOUBT_ENDS = 0.04, 0.12
+DOUBT_STARTS, DOUBT_ENDS = 0.05, 0.11
 """Between these leads of an earlier stage, the consensus takes the last stage's place."""
 
 FEWEST_FULL_RUNS = 30
-
-FinalLoss = Callable[[IntArray], FloatArray]
-"""From final partitions (a row each) to the loss of each stage's answer, in mistakes."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ class Held:
         trust: what a difference from the last stage (or the stage named) counts for.
         doubt: how far the consensus takes the place of the last stage: 0 not at all, 1 wholly.
         accuracies: of every stage, as the consensus has them; None where it was not asked.
+        weights: of each reference, where labels chose among them.
         loss: the loss of each stage's answer, given the final partition.
     """
 
@@ -47,6 +47,7 @@ class Held:
     doubt: float
     accuracies: tuple[float, ...] | None
     loss: FinalLoss
+    weights: Mapping[str, float] | None = None
 
 
 def hold_against(
@@ -57,7 +58,8 @@ def hold_against(
     Args:
         reference: "last"; a stage by number; "consensus", the chance to be wrong given how all
             stages agree; or "auto", the last stage as far as the consensus does not doubt it: by
-            the consensus' lead of an earlier stage over the last.
+            the consensus' lead of an earlier stage over the last. Where items were labelled, the
+            labels choose among all references instead.
         trust: by default 0.7 for the last stage, 1 for a stage that is named.
 
     >>> from stopwise.situations.binning import Binning
@@ -87,6 +89,8 @@ def hold_against(
     if not isinstance(reference, str) or reference == "last":
         return Held(reference, trusted, 0.0, None, against_stage)
     found = agreed(counts)
+    if reference == "auto" and counts.labelled and trust is None:
+        return _by_labels(counts, found)
     if found is None:  # two stages, or too few full runs: nothing to agree upon
         return Held(reference, trusted, 0.0, None, against_stage)
     lead = float(found.accuracies[:-1].max() - found.accuracies[-1])
@@ -102,22 +106,18 @@ def hold_against(
     return Held(reference, trusted, doubt, accuracies, blended)
 
 
+def _by_labels(counts: Transitions, found: Consensus | None) -> Held:
+    groups = np.asarray([decode(key).partition for key, _ in counts.labelled], dtype=np.int64)
+    right = np.asarray([group for _, group in counts.labelled], dtype=np.int64)
+    number = np.asarray(list(counts.labelled.values()), dtype=np.float64)
+    loss, weights = loss_from_labels(groups, right, number, found)
+    accuracies = None if found is None else tuple(float(value) for value in found.accuracies)
+    return Held(
+        "auto", 1.0, 1 - weights[f"stage {counts.stage_count - 1}"], accuracies, loss, weights
+    )
+
+
 _ACCEPTED = "'auto', 'last', 'consensus' or the number of a stage"
-
-
-def differs_from(groups: IntArray, stage: int) -> FloatArray:
-    """Whether each stage's output differs from that of one stage; no output always does.
-
-    Where the reference itself abstained, the deepest stage before it that answered stands for it.
-
-    >>> differs_from(np.array([[0, 1, 0], [0, 0, -1]]), 2)
-    array([[0., 1., 0.],
-           [0., 0., 1.]])
-    """
-    held = np.full(len(groups), -1, dtype=np.int64)
-    for at in range(stage + 1):
-        held = np.where(groups[:, at] >= 0, groups[:, at], held)
-    return np.asarray((groups != held[:, None]) | (groups < 0), dtype=np.float64)
 
 
 def agreed(counts: Transitions) -> Consensus | None:

@@ -17,7 +17,7 @@ import numpy as np
 from stopwise.costs import Costs
 from stopwise.situations.keys import LEVELS, decode
 from stopwise.situations.observations import FloatArray, IntArray
-from stopwise.situations.references import FinalLoss
+from stopwise.situations.references_base import FinalLoss
 from stopwise.situations.transitions import Transitions
 
 LEAST_LEAN, MOST_LEAN = 5.0, 100.0

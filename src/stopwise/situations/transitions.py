@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from stopwise.checks import StopwiseError, fail, known_keys, known_version, whole_number
 from stopwise.situations.binning import Binning
-from stopwise.situations.keys import situations
+from stopwise.situations.keys import decode, situations
 from stopwise.situations.observations import IntArray, Observations
 
 VERSION = 1
-_COUNTERS = ("first", "moves", "full", "ends")
+_COUNTERS = ("first", "moves", "full", "ends", "labelled")
 
 
 class Transitions:
@@ -36,6 +36,8 @@ class Transitions:
             their outputs), how many ended in each situation: an unbiased sample of all items.
         ends: of the full runs again, for each stage but the last two, how many went from which
             situation after it to which at the end, without a stop in between to forget by.
+        labelled: of the items that somebody labelled, how often which group of stages was right
+            (-1: none), by the situation at the end.
 
     >>> rows = Observations(("a", "b"), np.array([[0, 0], [0, 1], [1, -2]]))
     >>> counts = Transitions.of(rows, Binning.fit(rows))
@@ -49,6 +51,7 @@ class Transitions:
         self.moves: list[dict[tuple[int, int], int]] = [{} for _ in range(binning.stage_count - 1)]
         self.full: dict[int, int] = {}
         self.ends: list[dict[tuple[int, int], int]] = [{} for _ in range(binning.stage_count - 2)]
+        self.labelled: dict[tuple[int, int], int] = {}
 
     @classmethod
     def of(
@@ -91,6 +94,26 @@ class Transitions:
         for stage, ends in enumerate(self.ends):
             _add_unique(ends, keys[full][:, [stage, -1]])
 
+    def add_labels(self, rows: Observations, truth: IntArray) -> None:
+        """Count labels of complete rows; `truth` has the code of each right answer, -1 unknown.
+
+        Only rows whose outputs differ tell whom to believe; the others are passed over.
+
+        >>> rows = Observations(("a", "b"), np.array([[0, 1], [0, 0]]))
+        >>> counts = Transitions(Binning.fit(rows))
+        >>> counts.add_labels(rows, np.array([1, 0]))
+        >>> list(counts.labelled.values())
+        [1]
+        """
+        keys = situations(rows, self.binning)[:, -1]
+        for row, codes, right in zip(keys.tolist(), rows.codes, truth.tolist(), strict=True):
+            groups = decode(row).partition if row >= 0 else ()
+            if right < 0 or not groups or (max(groups) <= 0 and min(groups) >= 0):
+                continue
+            at = np.flatnonzero(codes == right)
+            key = (row, groups[at[0]] if len(at) else -1)
+            self.labelled[key] = self.labelled.get(key, 0) + 1
+
     def merge(self, other: Transitions) -> None:
         """Add what another machine counted.
 
@@ -112,6 +135,7 @@ class Transitions:
         _add_all(self.full, other.full)
         for own, theirs in zip(self.ends, other.ends, strict=True):
             _add_all(own, theirs)
+        _add_all(self.labelled, other.labelled)
 
     # ---- reading ------------------------------------------------------------------------------
 
@@ -160,6 +184,7 @@ class Transitions:
             "moves": [_write_pairs(moves) for moves in self.moves],
             "full": {f"{key:x}": number for key, number in sorted(self.full.items())},
             "ends": [_write_pairs(ends) for ends in self.ends],
+            "labelled": [[f"{key:x}", group, n] for (key, group), n in self.labelled.items()],
         }
 
     @classmethod
@@ -176,6 +201,9 @@ class Transitions:
         try:
             counts = cls(Binning.from_dict(form["binning"]))
             counts.first, counts.full = _read(form["first"]), _read(form["full"])
+            for key, group, number in form.get("labelled", ()):
+                right = whole_number("labelled", group, least=-1)
+                counts.labelled[_key(key), right] = whole_number("labelled", number, least=1)
             for name in ("moves", "ends"):
                 own = getattr(counts, name)
                 if len(form[name]) != len(own):

@@ -81,7 +81,7 @@ def test_bounds_shrink_with_what_is_drawn():
 
 def test_only_differing_items_are_asked_for(log):
     plan = plan_audit(log, **GIVEN)
-    assert plan.candidates == (0, 1)  # 0.3 for the last one is more than it could ever mend
+    assert plan.candidates == (0, 1)  # 0.3 for the last one is more than it could ever gain
     audit = assess(plan, label_order(plan, 0), {}, batch=50)
     codes = plan.rows.codes[list(audit.next_items)]
     assert (codes[:, 0] != codes[:, 1]).all()

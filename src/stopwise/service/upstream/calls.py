@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from stopwise.openai.streams import Events
 from stopwise.service.config.forms import Upstream
 
 _LONGEST = 50_000_000
+_LONG = 500_000
 
 
 class UpstreamError(Exception):
@@ -68,7 +70,7 @@ class Upstreams:
         self, upstream: Upstream, path: str, body: bytes
     ) -> AsyncIterator[AsyncIterator[str]]:
         """A streamed call: its events, as they come."""
-        async with self._open(upstream, path, body) as response:
+        async with self._open(upstream, path, body, streamed=True) as response:
             kind = response.headers.get("content-type", "")
             if not kind.startswith("text/event-stream"):
                 raise UpstreamError("no stream")
@@ -76,17 +78,20 @@ class Upstreams:
 
     @asynccontextmanager
     async def _open(
-        self, upstream: Upstream, path: str, body: bytes
+        self, upstream: Upstream, path: str, body: bytes, *, streamed: bool = False
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         assert self._session is not None
         headers = {"content-type": "application/json"}
         if upstream.api_key is not None:
             headers["authorization"] = f"Bearer {upstream.api_key.reveal()}"
-        limit = aiohttp.ClientTimeout(total=upstream.timeout, sock_connect=10)
+        # A long stream is well while chunks come; a plain call is either in or too late.
+        total = None if streamed else upstream.timeout
+        limit = aiohttp.ClientTimeout(total=total, sock_read=upstream.timeout, sock_connect=10)
         try:
             async with self._session.post(
                 upstream.base_url + path,
-                data=body,
+                # Long bodies are read in a thread: writing them at once would stop the event loop.
+                data=body if len(body) < _LONG else io.BytesIO(body),
                 headers=headers,
                 timeout=limit,
                 allow_redirects=False,

@@ -1,0 +1,193 @@
+"""A streamed answer: relayed as it comes, while shallower stages run beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from stopwise.openai.completions import Completion, read_completion
+from stopwise.openai.errors import ProtocolError
+from stopwise.openai.streams import DONE, StreamedAnswer, event_bytes, parse_chunk
+from stopwise.service.front.asking import told
+from stopwise.service.front.exchange import CHAT, Exchange
+from stopwise.service.front.plain import no_answer, until_gone
+from stopwise.service.upstream.calls import UpstreamError
+
+
+async def answer_streamed(request: Request, exchange: Exchange) -> Response:
+    """Stream the answering stage; nothing is sent before its first byte is here."""
+    exchange.start_shallow()
+    depth = exchange.asked.decision.depth
+    live = _LiveStream(exchange, depth)
+    opening = asyncio.create_task(live.open())
+    gone = asyncio.create_task(until_gone(request))
+    try:
+        await asyncio.wait({opening, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():
+            opening.cancel()
+            await asyncio.wait({opening})
+            exchange.cancel(depth, "client gone", live.began)
+            exchange.finish(None, abandoned=True)
+            return Response(status_code=499)
+        error = opening.result()
+        if error is None:
+            return _respond(exchange, depth, live.relay())
+        exchange.failure(depth, error.word, live.began)
+        came = await exchange.fall_back(depth, error)
+        if came is None:
+            exchange.finish(None)
+            raise no_answer(error)
+        assert came.body is not None
+        return _respond(exchange, came.call.stage, _as_stream(exchange, came.call.stage, came.body))
+    except asyncio.CancelledError:
+        exchange.finish(None, abandoned=True)
+        raise
+    finally:
+        gone.cancel()
+
+
+class _Relayed(StreamingResponse):
+    """A stream that is brought to its end whatever happens to the client."""
+
+    exchange: Exchange
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            # A client that left before the first chunk was sent never started the generator.
+            await self.body_iterator.aclose()  # type: ignore[attr-defined]
+            self.exchange.finish(None, abandoned=True)
+
+
+def _respond(exchange: Exchange, stage: int, chunks: AsyncGenerator[bytes, None]) -> Response:
+    headers = {**told(exchange.asked, stage), "cache-control": "no-cache"}
+    response = _Relayed(chunks, media_type="text/event-stream", headers=headers)
+    response.exchange = exchange
+    return response
+
+
+class _LiveStream:
+    """The stream of one stage on its way to the client."""
+
+    def __init__(self, exchange: Exchange, stage: int) -> None:
+        self._exchange = exchange
+        self._stage = stage
+        self._stack = AsyncExitStack()
+        self._events: AsyncIterator[str] | None = None
+        self._first: dict[str, Any] | None = None
+        self._answer = StreamedAnswer()
+        self.began = time.perf_counter()
+
+    async def open(self) -> UpstreamError | None:
+        """Call the stage and wait for its first chunk; why not, if it fails before that."""
+        asked = self._exchange.asked
+        upstream = asked.cascade.config.stages[self._stage].upstream
+        assert upstream is not None
+        body = asked.chat.for_stage(upstream.model, streamed=True)
+        try:
+            self._events = await self._stack.enter_async_context(
+                asked.service.upstreams.stream(upstream, CHAT, body)
+            )
+            event = await anext(self._events, None)
+            first = parse_chunk(event) if event is not None else None
+            if first is None or "error" in first:
+                raise UpstreamError("stream failed")
+            self._first = first
+        except UpstreamError as error:
+            await self._stack.aclose()
+            return error
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return None
+
+    async def relay(self) -> AsyncGenerator[bytes, None]:
+        """The chunks under our names, to the end or to the failure."""
+        exchange, served = self._exchange, True
+        try:
+            async with self._stack:
+                async for chunk in self._chunks():
+                    self._answer.add(chunk)
+                    if (told_chunk := self._told(chunk)) is not None:
+                        yield event_bytes(told_chunk)
+            if not self._answer.finished:
+                raise UpstreamError("stream cut")
+            exchange.success(self._stage, self._answer.completion, self.began)
+            yield event_bytes(DONE)
+        except UpstreamError as error:
+            # The client has a part of the answer: it is told so, and no [DONE] follows.
+            served = False
+            exchange.failure(self._stage, error.word, self.began, paid=True)
+            message = f"the stream broke off ({error.word})"
+            yield event_bytes(ProtocolError(502, message, code="stream_broken").form)
+        except BaseException:
+            # The client is gone, in the middle or before its [DONE].
+            exchange.cancel(self._stage, "client gone", self.began)
+            exchange.finish(None, abandoned=True)
+            raise
+        exchange.finish(self._stage if served else None)
+
+    async def _chunks(self) -> AsyncIterator[dict[str, Any]]:
+        assert self._first is not None
+        assert self._events is not None
+        yield self._first
+        async for event in self._events:
+            if event == DONE:
+                return
+            chunk = parse_chunk(event)
+            if chunk is None or "error" in chunk:
+                raise UpstreamError("error in the stream")
+            yield chunk
+
+    def _told(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
+        """A chunk under our names; usage only if it was asked for."""
+        asked = self._exchange.asked
+        usage = chunk.get("usage")
+        if not asked.chat.usage_wanted:
+            if usage and not chunk.get("choices"):
+                return None
+            chunk.pop("usage", None)
+        elif isinstance(usage, dict):
+            cost = self._exchange.cost_of(self._stage, usage)
+            chunk["usage"] = {**usage, "cost": cost}
+        chunk["id"] = f"chatcmpl-{asked.decision.id}"
+        chunk["model"] = asked.cascade.name
+        return chunk
+
+
+async def _as_stream(
+    exchange: Exchange, stage: int, body: dict[str, Any]
+) -> AsyncGenerator[bytes, None]:
+    """A plain answer that stands in for a stream which never began."""
+    asked = exchange.asked
+    answer = read_completion(body) or Completion()
+    head = {
+        "id": f"chatcmpl-{asked.decision.id}",
+        "object": "chat.completion.chunk",
+        "created": int(time.time()),
+        "model": asked.cascade.name,
+    }
+    message = body["choices"][0]["message"]
+    delta: dict[str, Any] = {"role": "assistant", "content": message.get("content")}
+    if answer.tool_calls:
+        delta["tool_calls"] = [
+            {**call, "index": at} for at, call in enumerate(message["tool_calls"])
+        ]
+    try:
+        yield event_bytes({**head, "choices": [{"index": 0, "delta": delta}]})
+        last = {"index": 0, "delta": {}, "finish_reason": answer.finish or "stop"}
+        yield event_bytes({**head, "choices": [last]})
+        if asked.chat.usage_wanted and isinstance(body.get("usage"), dict):
+            usage = {**body["usage"], "cost": exchange.cost_of(stage, body["usage"])}
+            yield event_bytes({**head, "choices": [], "usage": usage})
+        yield event_bytes(DONE)
+    finally:
+        exchange.finish(stage)

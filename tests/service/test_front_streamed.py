@@ -1,0 +1,209 @@
+"""Chat completions, streamed, through the real server: at once, relayed, broken, left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from fake_upstream import USAGE, FakeUpstream
+
+ASK = {"model": "support", "messages": [{"role": "user", "content": "hello?"}], "stream": True}
+Live = Callable[..., Any]
+
+
+async def _events(url: str, body: dict[str, Any], leave_after: int | None = None) -> list[Any]:
+    """(seconds, event) until the stream ends; the client leaves after some events if asked to."""
+    got: list[Any] = []
+    started = time.perf_counter()
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/v1/chat/completions", json=body) as response,
+    ):
+        names = {name.lower(): value for name, value in response.headers.items()}
+        got.append((response.status, names))
+        async for line in response.content:
+            if line.startswith(b"data: "):
+                text = line[6:].decode().strip()
+                form = text if text == "[DONE]" else json.loads(text)
+                got.append((time.perf_counter() - started, form))
+                if leave_after is not None and len(got) > leave_after:
+                    break
+    return got
+
+
+def events(url: str, body: dict[str, Any] | None = None, leave_after: int | None = None) -> Any:
+    return asyncio.run(_events(url, body or ASK, leave_after))
+
+
+def text(got: list[Any]) -> str:
+    parts = []
+    for _, form in got[1:]:
+        if isinstance(form, dict) and form.get("choices"):
+            parts.append(form["choices"][0]["delta"].get("content") or "")
+    return "".join(parts)
+
+
+def settled(server: Any) -> Any:
+    end = time.monotonic() + 10
+    while server.service._tasks and time.monotonic() < end:
+        time.sleep(0.01)
+    assert server.service.recorder.drain()
+    return server.service
+
+
+def test_the_answer_streams_at_once_while_shallower_stages_run(
+    live: Live, upstream: FakeUpstream
+) -> None:
+    server = live(mode="shadow", sample=1.0)
+    slow = {"hang": 1.5, "then": "a b c d"}
+    upstream.answer = lambda model, body: slow if model == "small" else "a b c d"
+    upstream.pause = 0.1
+    got = events(server.url)
+    assert got[1][0] < 0.8  # the shallow stage is still thinking
+    assert got[-1][1] == "[DONE]"
+    assert got[-1][0] < 1.3
+    assert text(got) == "a b c d"
+    headers = got[0][1]
+    assert headers["content-type"].startswith("text/event-stream")
+    assert headers["x-stopwise-stage"] == "large"
+    for _, form in got[1:-1]:
+        assert form["model"] == "support"
+        assert form["id"] == f"chatcmpl-{headers['x-stopwise-round']}"
+        assert "usage" not in form
+    service = settled(server)
+    evidence = service.cascades["support"].learner.evidence()
+    assert (evidence.seen[0, 1], evidence.disagreed[0, 1]) == (1, 0)
+    # Usage was asked for all the same: the cost is known.
+    bodies = {body["model"]: body for _, body in upstream.requests}
+    assert bodies["large"]["stream_options"] == {"include_usage": True}
+    assert "stream" not in bodies["small"]
+    assert service.rounds.sums("support")["cost:1"] == pytest.approx(1800 / 1e6)
+
+
+def test_usage_comes_if_it_was_asked_for(live: Live, upstream: FakeUpstream) -> None:
+    server = live(mode="shadow", sample=0.0)
+    got = events(server.url, {**ASK, "stream_options": {"include_usage": True}})
+    assert got[-2][1]["usage"] == {**USAGE, "cost": pytest.approx(1800 / 1e6)}
+    assert got[-2][1]["choices"] == []
+
+
+def test_tool_calls_are_streamed_and_compared(live: Live, upstream: FakeUpstream) -> None:
+    server = live(mode="shadow", sample=1.0)
+    function = {"name": "find", "arguments": '{"a": "x", "b": 1}'}
+    given = {"message": {"tool_calls": [{"id": "1", "type": "function", "function": function}]}}
+    upstream.answer = lambda model, body: given
+    got = events(server.url)
+    pieces = [
+        call["function"].get("arguments", "")
+        for _, form in got[1:-1]
+        for call in form["choices"][0]["delta"].get("tool_calls", [])
+    ]
+    assert "".join(pieces) == function["arguments"]
+    evidence = settled(server).cascades["support"].learner.evidence()
+    assert (evidence.seen[0, 1], evidence.disagreed[0, 1]) == (1, 0)
+
+
+def test_failure_before_the_first_byte_is_replaced(live: Live, upstream: FakeUpstream) -> None:
+    server = live(mode="shadow", sample=1.0)
+    upstream.answer = lambda model, body: {"status": 500} if model == "large" else "from small"
+    got = events(server.url)
+    assert got[0][0] == 200
+    assert got[0][1]["x-stopwise-stage"] == "small"
+    assert text(got) == "from small"
+    assert got[-1][1] == "[DONE]"
+    evidence = settled(server).cascades["support"].learner.evidence()
+    assert evidence.seen[0, 1] == 0
+
+
+def test_failure_of_all_before_the_first_byte_is_a_proper_error(
+    live: Live, upstream: FakeUpstream
+) -> None:
+    server = live(mode="shadow", sample=0.0)
+    upstream.answer = lambda model, body: {"status": 500}
+    got = events(server.url)
+    assert got[0][0] == 502
+    assert got[0][1]["content-type"] == "application/json"
+
+
+def test_failure_after_the_first_byte_is_told_and_has_no_done(
+    live: Live, upstream: FakeUpstream
+) -> None:
+    server = live(mode="shadow", sample=1.0)
+    upstream.answer = lambda model, body: {"cut": 2} if body.get("stream") else "x"
+    got = events(server.url)
+    assert got[0][0] == 200
+    assert text(got) == "some words"
+    last = got[-1][1]
+    assert last["error"]["code"] == "stream_broken"
+    assert "[DONE]" not in [form for _, form in got]
+    service = settled(server)
+    assert service.cascades["support"].learner.evidence().seen[0, 1] == 0
+    sums = service.rounds.sums("support")
+    assert sums["failed:1"] == 1
+    assert sums["unanswered"] == 1
+    # A part of the answer was made, and will be on the bill.
+    assert sums["cost:1"] > 0
+
+
+def test_a_client_that_leaves(live: Live, upstream: FakeUpstream) -> None:
+    server = live(mode="shadow", sample=1.0)
+    upstream.pause = 0.1
+    upstream.answer = lambda model, body: "a b c d e f g h i j k l m n o p q r s t"
+    began = time.monotonic()
+    events(server.url, leave_after=3)
+    while "large" not in upstream.cancelled and time.monotonic() < began + 5:
+        time.sleep(0.02)
+    assert "large" in upstream.cancelled  # the upstream is not paid to go on
+    service = settled(server)
+    assert service.cascades["support"].learner.evidence().seen[0, 1] == 0
+    sums = service.rounds.sums("support")
+    assert sums["failed:1"] == 1
+    assert sums["calls:0"] == 1
+    assert sums["abandoned"] == 1
+    form = service.rounds.rounds("support", service.cascades["support"].epoch)[0].form
+    assert form["failed"] == {"1": "client gone"}
+
+
+def test_a_client_that_leaves_a_plain_request(live: Live, upstream: FakeUpstream) -> None:
+    server = live(mode="shadow", sample=1.0)
+    upstream.answer = lambda model, body: {"hang": 5} if model == "large" else "quick"
+
+    async def leave() -> None:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=0.5)) as session:
+            with pytest.raises(asyncio.TimeoutError):
+                await session.post(
+                    f"{server.url}/v1/chat/completions", json={**ASK, "stream": False}
+                )
+
+    asyncio.run(leave())
+    end = time.monotonic() + 5
+    while "large" not in upstream.cancelled and time.monotonic() < end:
+        time.sleep(0.02)
+    assert "large" in upstream.cancelled
+    sums = settled(server).rounds.sums("support")
+    assert sums["failed:1"] == 1
+    assert sums["abandoned"] == 1
+
+
+def test_stopping_answers_what_is_under_way(live: Live, upstream: FakeUpstream) -> None:
+    server = live(mode="shadow", sample=1.0)
+    upstream.pause = 0.1
+    upstream.answer = lambda model, body: "a b c d e f g h"
+
+    async def both() -> list[Any]:
+        stream = asyncio.create_task(_events(server.url, ASK))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(server.stop)
+        return await stream
+
+    got = asyncio.run(both())
+    assert text(got) == "a b c d e f g h"
+    assert got[-1][1] == "[DONE]"
+    # And what it learned was written before the process ended.
+    assert server.service.recorder.waiting == 0
+    assert server.service.recorder.written == 1

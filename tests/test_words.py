@@ -1,0 +1,84 @@
+"""Plain words everywhere, and texts that name only what exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "stopwise"
+# Built from parts, so that this file passes its own test.
+BANNED = ["de" + "ar", "de" + "arer", "de" + "arest", "an" + "ew", "me" + "nd", "me" + "nds"]
+WORDS = re.compile(rf"\b({'|'.join(BANNED)}|me" + r"nded|me" + r"nding)\b", re.IGNORECASE)
+MACHINE = re.compile(r"(?<![\w.])/(?:work|root|home|opt|Users|tmp)/\w[\w.-]*")
+READ = (
+    "src", "docs", "examples", "benchmarks", "scripts", "tests", "README.md", "ARCHITECTURE.md",
+    "CONTRIBUTING.md", "Makefile",
+)  # fmt: skip
+
+
+def files():
+    """Every text file that the repository holds, or that would be added to it."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    for name in filter(None, done.stdout.split("\0")):
+        path = ROOT / name
+        if path.is_file() and path.suffix not in (".png", ".lock", ".parquet"):
+            yield name, path.read_text(encoding="utf-8", errors="replace")
+
+
+def found(pattern, names):
+    return [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name, text in files()
+        if name.startswith(names)
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_no_word_that_a_reader_must_look_up():
+    assert not found(WORDS, READ)
+
+
+def test_no_path_of_a_machine():
+    places = found(MACHINE, ("",))
+    assert not places
+
+
+def test_architecture_names_only_what_exists():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_0-9/]+(?:\.py|/))`", text))
+    assert len(named) > 30
+    every = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
+    every |= {
+        path.relative_to(SOURCE).as_posix() + "/" for path in SOURCE.rglob("*") if path.is_dir()
+    }
+    every |= {path.name + "/" for path in ROOT.iterdir() if path.is_dir()}
+    lost = [name for name in named if not any(f"/{each}".endswith(f"/{name}") for each in every)]
+    assert not lost
+
+
+def test_architecture_shows_every_room():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = [path for path in SOURCE.iterdir() if (path / "__init__.py").exists()]
+    assert len(rooms) >= 7
+    for room in rooms:
+        assert f"`{room.name}/`" in text, room.name
+
+
+def test_the_glossary_has_every_word():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"^\| ([a-z ,]+) \|", text, re.MULTILINE))
+    words = {word.strip() for row in words for word in row.split(",")}
+    for word in (
+        "stage", "output", "answer", "depth", "prefix", "cost", "cumulative cost", "mistake cost",
+        "disagreement", "evidence", "policy", "problem", "margin", "look", "full run",
+        "confidence", "situation", "reference", "trust", "reading",
+    ):  # fmt: skip
+        assert word in words, word
