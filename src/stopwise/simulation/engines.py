@@ -10,6 +10,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from stopwise.checks import StopwiseError, fail
+from stopwise.lazy import missing
 from stopwise.policies.base import Policy
 from stopwise.problem import IntArray, Problem
 from stopwise.simulation.compiled import has_kernel
@@ -101,10 +102,10 @@ def choose_engine(name: EngineName, problem: Problem, policy: Policy, stream: St
         return ReferenceEngine(problem, policy, stream)
     if importlib.util.find_spec("numba") is None:
         if name == "fast":
-            raise StopwiseError("engine: the fast one needs numba: pip install 'stopwise[fast]'")
+            raise missing("engine: the fast one", "numba")
         print(
-            "stopwise: numba is not installed, so this runs on the slow reference engine;"
-            " pip install 'stopwise[fast]'",
+            f"stopwise: {missing('the fast engine', 'numba')};"
+            " until then this runs on the slow reference engine",
             file=sys.stderr,
         )
         return ReferenceEngine(problem, policy, stream)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from stopwise.checks import StopwiseError, fail, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
+from stopwise.lazy import missing
 from stopwise.policies.base import Policy
 from stopwise.problem import IntArray
 from stopwise.simulation.compiled import (
@@ -137,7 +138,7 @@ def replay_rows(
 def row_kernel(policy: Policy) -> RowKernel:
     """The compiled loop of a policy over rows; refused where it has none."""
     if importlib.util.find_spec("numba") is None:
-        raise StopwiseError("replay: the compiled loop needs numba: pip install 'stopwise[fast]'")
+        raise missing("replay: the compiled loop", "numba")
     if not has_kernel(policy):
         raise StopwiseError(
             f"replay: {policy.name} has no compiled loop; run the plain one, or give the policy a"

@@ -7,7 +7,6 @@ whole or not at all, so a sweep that was stopped, in whatever way, goes on where
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, finite_number
 from stopwise.display import html_table, new_axes
+from stopwise.lazy import load
 from stopwise.simulation.parallel import Backend
 from stopwise.simulation.run import simulate
 from stopwise.simulation.sweep_grid import Cell, digest
@@ -43,7 +43,7 @@ class SweepResult:
 
     def to_frame(self) -> polars.DataFrame:
         """All cells as a polars frame."""
-        return _polars().read_parquet(self.path)  # type: ignore[no-any-return]
+        return load("to_frame", "polars").read_parquet(self.path)  # type: ignore[no-any-return]
 
     def plot(self, problem: str | None = None, ax: Axes | None = None) -> Axes:
         """Mean regret against the horizon, one line for each policy, on matplotlib axes.
@@ -52,7 +52,7 @@ class SweepResult:
             problem: which problem; may be left out where there is one. Seeds are averaged.
             ax: axes to draw on; new ones by default.
         """
-        pl, table = _polars(), self.to_frame()
+        pl, table = load("plot", "polars"), self.to_frame()
         names = table["problem"].unique(maintain_order=True).to_list()
         if problem is None and len(names) == 1:
             problem = names[0]
@@ -109,7 +109,7 @@ def run_sweep(
     >>> result.to_frame()["regret_mean"].round(6).to_list()
     [1.0]
     """
-    polars = _polars()
+    polars = load("sweep: writing Parquet", "polars")
     _claim(grid, out)
     cells = grid.cells
     total = len(cells) * grid.replications
@@ -211,12 +211,3 @@ def _run_cell(
         "seconds": time.perf_counter() - start,
         "stopwise_version": __version__,
     }
-
-
-def _polars() -> Any:
-    try:
-        return importlib.import_module("polars")
-    except ImportError:
-        raise StopwiseError(
-            "sweep: writing Parquet needs polars; pip install 'stopwise[logs]'"
-        ) from None
