@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -19,7 +18,9 @@ from stopwise.logs.reporting.drawing import plot_stage_shares
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
+from stopwise.policies.per_item.learning import learn_over
 from stopwise.policies.registry import make_policy
+from stopwise.policies.situation import SituationPolicy
 from stopwise.problem import IntArray
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def replay(
     if rounds is not None:
         length = min(length, whole_number("rounds", rounds, least=1))
     if order == "log":
-        rows = _first(rows, length)
+        rows = rows.where(np.arange(length))
     chosen = make_policy(policy)
     scorer = Scorer(rows)
     if chosen.name == "oracle" and scorer.optimal_stage is None:
@@ -176,6 +177,9 @@ def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gene
 
     The policy is handed the outputs of the stages that it called and nothing else.
     """
+    if isinstance(policy, SituationPolicy):
+        met = rows.observations().where(order)
+        return learn_over(policy, rows.stages, met, rows.costs, rng)[0]
     evidence = Evidence(len(rows.stages))
     outputs = [
         tuple(ABSTAINED if code < 0 else code for code in row) for row in rows.codes[order].tolist()
@@ -225,17 +229,9 @@ def _one(
     return index, run_once(rows, policy, index, np.random.default_rng(policy_seed))
 
 
-def _first(rows: LogRows, length: int) -> LogRows:
-    truth = None if rows.truth is None else rows.truth[:length]
-    return dataclasses.replace(
-        rows, codes=rows.codes[:length], items=rows.items[:length], truth=truth
-    )
-
-
 def _with_known_truth(rows: LogRows) -> LogRows:
     assert rows.truth is not None
     known = rows.truth >= 0
     if not known.any():
         raise StopwiseError("truth: the column is blank in every complete row")
-    items = tuple(np.asarray(rows.items, dtype=object)[known].tolist())
-    return dataclasses.replace(rows, codes=rows.codes[known], items=items, truth=rows.truth[known])
+    return rows.where(known)
