@@ -14,6 +14,8 @@ from stopwise.service.config.forms import MODES, Config, Mode
 from stopwise.service.database.connection import open_database
 from stopwise.service.database.keys import Key, Keys
 from stopwise.service.database.labels import Labels
+from stopwise.service.database.open_rounds import OpenRounds
+from stopwise.service.database.replies import Replies
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.trail import Trail
 from stopwise.service.http.metrics import Metrics
@@ -38,6 +40,8 @@ class Service:
         self.trail = Trail(self.database)
         self.rounds = Rounds(self.database, config.server.keep_days)
         self.labels = Labels(self.database)
+        self.open_rounds = OpenRounds(self.database)
+        self.replies = Replies(self.database)
         self.spending = Spending()
         self.metrics = Metrics()
         self.upstreams = Upstreams()
@@ -93,6 +97,7 @@ class Service:
         if time.monotonic() - self._expired > 600:
             self._expired = time.monotonic()
             self.rounds.expire()
+            self.replies.expire(time.time())
 
     def _set_modes(self) -> None:
         for name, mode in self.trail.modes().items():
