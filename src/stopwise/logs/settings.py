@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from stopwise.abstentions import Abstentions, as_abstentions
 from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
+from stopwise.costs import CALLS, Calls
 
 
 class LogOptions(TypedDict, total=False):
@@ -32,6 +33,7 @@ class LogOptions(TypedDict, total=False):
     max_labels: int | None
     trailing_blanks: Literal["not-called", "abstained"] | None
     abstentions: Literal["go on", "mistake", "leave out"] | None
+    calls: Literal["cascade", "alone"] | None
     reading: Literal["auto", "certain", "weak-dominance", "estimated", "minimax"] | None
     features: Sequence[str] | str | None
 
@@ -60,6 +62,8 @@ class LogSettings:
         max_labels: more distinct outputs than this are refused as free text.
         trailing_blanks: what blanks at the end of a row are, where no cost tells:
             "not-called" (the cascade stopped before) or "abstained".
+        calls: "cascade" if a stage needs those before it, "alone" if each can be called by itself;
+            None where it was not said.
         abstentions: what it means that a stage gives no answer: "go on" (the next stage that
             answers does), "mistake" or "leave out".
         reading: what the first sentence rests on: "certain", "weak-dominance", "estimated" or
@@ -84,6 +88,7 @@ class LogSettings:
     max_labels: int = 2000
     trailing_blanks: str = "not-called"
     abstentions: Abstentions = "go on"
+    calls: Calls | None = None
     reading: str = "auto"
     features: tuple[str, ...] | None = None
 
@@ -110,6 +115,8 @@ class LogSettings:
         _one_of("layout", self.layout, LAYOUTS)
         _one_of("trailing_blanks", self.trailing_blanks, TRAILING_BLANKS)
         _one_of("reading", self.reading, READINGS)
+        if self.calls is not None:
+            _one_of("calls", self.calls, CALLS)
         object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
         for field in ("segment", "truth", "item", "stage_column", "output_column", "cost_column"):
             value = getattr(self, field)

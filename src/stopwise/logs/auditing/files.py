@@ -16,6 +16,7 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
 from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, label_order
+from stopwise.logs.auditing.labelled import check_names, truth_codes
 from stopwise.logs.reading.labels import plain_label
 from stopwise.storage import write_whole
 
@@ -43,11 +44,7 @@ def fingerprint(plan: AuditPlan) -> str:
 
 def load_state(path: Path, plan: AuditPlan, seed: int) -> AuditState:
     """The state in a file, or a fresh one; another log or other costs are refused."""
-    if len(set(plan.rows.items)) != len(plan.rows.items):
-        raise StopwiseError(
-            "item: names are not unique, so labels could not be told apart; name another column"
-            " with --item"
-        )
+    check_names(plan)
     fresh = {
         "version": _VERSION,
         "log": fingerprint(plan),
@@ -109,10 +106,7 @@ def advance(
     batch = whole_number("batch", batch, least=1)
     state = load_state(state_path, plan, seed)
     read_labels(labels_path, plan, state)
-    codes = {label: code for code, label in enumerate(plan.rows.labels)}
-    rows = {item: at for at, item in enumerate(plan.rows.items)}
-    # A label that no stage ever gives is none of their codes: all of them are wrong there.
-    truth = {rows[item]: codes.get(label, len(codes)) for item, label in state.labels.items()}
+    truth = truth_codes(plan, state.labels)
     write_whole(state_path, json.dumps({**state.form, "seed": state.seed, "labels": state.labels},
                                   indent=1) + "\n")  # fmt: skip
     audit = assess(plan, label_order(plan, state.seed), truth, batch)

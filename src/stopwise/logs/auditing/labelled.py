@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from stopwise.checks import StopwiseError, fail, whole_number
-from stopwise.logs.auditing.audit import Audit, assess, label_order, plan_audit
+from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, label_order, plan_audit
 from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.settings import LogOptions
 
@@ -47,19 +47,34 @@ def audit(
     ('linear', 40)
     """
     plan = plan_audit(log, tolerance=tolerance, **given)
-    if len(set(plan.rows.items)) != len(plan.rows.items):
-        raise StopwiseError("item: names are not unique, so labels could not be told apart")
-    codes = {label: code for code, label in enumerate(plan.rows.labels)}
-    rows = {item: row for row, item in enumerate(plan.rows.items)}
-    truth = {}
+    check_names(plan)
+    known = set(plan.rows.items)
+    plain: dict[str, str] = {}
     for item, value in (labels or {}).items():
-        label = plain_label(value)
-        if label is None:
-            continue
-        if str(item) not in rows:
+        if str(item) not in known:
             raise fail("labels: item", item, "an item of the log that all stages answered")
-        # A label that no stage ever gives is none of their codes: all of them are wrong there.
-        truth[rows[str(item)]] = codes.get(label, len(codes))
+        label = plain_label(value)
+        if label is not None:
+            plain[str(item)] = label
     batch = whole_number("batch", batch, least=1)
     order = label_order(plan, whole_number("seed", seed, least=0))
-    return assess(plan, order, truth, batch)
+    return assess(plan, order, truth_codes(plan, plain), batch)
+
+
+def check_names(plan: AuditPlan) -> None:
+    """Refuse a log in which two items have one name."""
+    if len(set(plan.rows.items)) != len(plan.rows.items):
+        raise StopwiseError(
+            "item: names are not unique, so labels could not be told apart; name another column"
+            " with --item"
+        )
+
+
+def truth_codes(plan: AuditPlan, labels: Mapping[str, str]) -> dict[int, int]:
+    """Labels by the names of items, as codes by row numbers.
+
+    A label that no stage ever gives is none of their codes: all of them are wrong there.
+    """
+    codes = {label: code for code, label in enumerate(plan.rows.labels)}
+    rows = {item: at for at, item in enumerate(plan.rows.items)}
+    return {rows[item]: codes.get(label, len(codes)) for item, label in labels.items()}
