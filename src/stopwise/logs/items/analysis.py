@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stopwise.agreement import partitions
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.decisions import first_passing_stage
@@ -27,7 +28,6 @@ class ItemAnalysis:
     Attributes:
         per_item: the per-item rule.
         ways: the single-stage rule, always-last and each fixed stage beside it.
-        best_single: which of `ways` costs least by the same measure as the rule.
         held_out: depths, calibration and what is certified.
         rule: fitted on all rows: the one to keep.
         reasons: its lines that carry most items.
@@ -47,21 +47,19 @@ class ItemAnalysis:
 
     @property
     def best_single(self) -> WayToStop:
-        """The fixed stage that costs least, changed answers counted as mistakes at their trust."""
-        fixed = self.ways[2:]
-        return min(fixed, key=lambda way: self.measure(way))
+        """The fixed stage that is expected to cost least, held against the same reference."""
+        return min(self.ways[2:], key=lambda way: way.expected_total)
 
-    def measure(self, way: WayToStop) -> float:
-        """Calls, and changed answers as mistakes as far as the last stage is trusted."""
-        return way.cost + self.rule.held.trust * self.costs.mistake_cost * way.changed
+    @property
+    def gain(self) -> float:
+        """What the rule is expected to save against the best single stage, as a share of it."""
+        best = self.best_single.expected_total
+        return 1 - self.per_item.expected_total / best if best > 0 else 0.0
 
     @property
     def helps(self) -> bool:
-        """Whether the rule beats every single stage by its own measure, held out, by 1 %."""
-        held = self.rule.held
-        if held.doubt > 0.5:  # then changed answers are not the measure that it goes by
-            return self.per_item.cost < min(way.cost for way in self.ways[1:2])
-        return self.measure(self.per_item) < 0.99 * self.measure(self.best_single)
+        """Whether the rule is expected to beat every single stage, held out, by 1 %."""
+        return self.gain > 0.01
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise analyze --per-item --json` prints under "per_item"."""
@@ -69,6 +67,8 @@ class ItemAnalysis:
         return {
             "rows": self.rows,
             "helps": self.helps,
+            "gain_over_best_single_stage": self.gain,
+            "best_single_stage": self.best_single.name,
             "per_item": asdict(self.per_item),
             "ways": [asdict(way) for way in self.ways],
             "saved_against_last": self.costs.cumulative[-1] - self.per_item.cost,
@@ -120,11 +120,12 @@ def analyze_items(
         met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed
     )
     rule = Rule.fit(rows.stages, met, rows.costs, reference=reference, trust=trust)
+    losses = rule.held.loss(partitions(rows.codes))
     single = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
 
     def fixed(name: str, stage: int) -> WayToStop:
         depths = np.full(len(rows.codes), stage, dtype=np.int64)
-        return score_way(name, depths, rows.codes, rows.costs, rows.truth)
+        return score_way(name, depths, rows.codes, rows.costs, rows.truth, losses)
 
     ways = (
         fixed(f"single-stage rule ({rows.stages[single]})", single),
@@ -135,7 +136,7 @@ def analyze_items(
         stages=rows.stages,
         rows=len(rows.codes),
         costs=rows.costs,
-        per_item=score_way("per item", held_out.depths, rows.codes, rows.costs, rows.truth),
+        per_item=score_way("per item", held_out.depths, rows.codes, rows.costs, rows.truth, losses),
         ways=ways,
         held_out=held_out,
         rule=rule,

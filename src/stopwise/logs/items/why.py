@@ -196,12 +196,8 @@ def _agreement(rule: Rule, cell: _Cell) -> str:
     if not earlier or own < 0:
         return ""
     agree = [rule.stages[at] for at, group in enumerate(earlier) if group == own]
-    if not agree:
-        return (
-            "agrees with none before it" if len(earlier) > 1 else f"differs from {rule.stages[0]}"
-        )
-    if len(agree) == len(earlier):
-        return f"agrees with {'all' if len(earlier) > 1 else rule.stages[0]}" + (
-            " before it" if len(earlier) > 1 else ""
-        )
-    return f"agrees with {' and '.join(agree)} alone"
+    if len(earlier) == 1:
+        return f"it {'agrees with' if agree else 'differs from'} {rule.stages[0]}"
+    if len(agree) in (0, len(earlier)):
+        return f"it agrees with {'all' if agree else 'none'} before it"
+    return f"it agrees with {' and '.join(agree)} alone"
