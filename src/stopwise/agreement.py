@@ -23,13 +23,14 @@ class Increments(NamedTuple):
     switched_twice: int
 
 
-def count_prefix(answered: Sequence[int], differ: Callable[[int, int], bool]) -> Increments:
+def count_prefix(answered: Sequence[int], differ: Callable[[int, int], bool | None]) -> Increments:
     """What one round adds.
 
     Args:
         answered: the stages that answered, in order; one that abstained is neither agreement nor
             disagreement.
-        differ: whether two of them, given by stage, disagreed.
+        differ: whether two of them, given by stage, disagreed; None where nobody can say: then
+            the pair is not counted.
 
     >>> count_prefix([0, 1, 2], lambda i, j: (i, j) != (0, 2))   # outputs a, b, a
     Increments(pairs=((0, 1, True), (0, 2, False), (1, 2, True)), switched=1, switched_twice=1)
@@ -37,11 +38,12 @@ def count_prefix(answered: Sequence[int], differ: Callable[[int, int], bool]) ->
     pairs = []
     switches = 0
     for at, j in enumerate(answered):
-        differs = False
+        differs: bool | None = False
         for i in answered[:at]:
-            differs = bool(differ(i, j))
-            pairs.append((i, j, differs))
-        switches += differs  # of j and the one that answered just before it
+            differs = differ(i, j)
+            if differs is not None:
+                pairs.append((i, j, bool(differs)))
+        switches += bool(differs)  # of j and the one that answered just before it
     # With two answers a switch is just a disagreement: only longer rounds can switch back.
     long = len(answered) >= 3
     return Increments(tuple(pairs), int(long and switches >= 1), int(long and switches >= 2))

@@ -106,7 +106,10 @@ def test_failures(way, on_failure, failing):
         if "async" in way:
             return asyncio.run(cascade.answer_async(1))
         if way == "many":
-            return next(iter(cascade.answer_many([1])))
+            (answer,) = cascade.answer_many([1])
+            if answer.error is not None:
+                raise answer.error
+            return answer
         return cascade.answer(1)
 
     outputs = ["x", "x", "y"]
@@ -115,15 +118,16 @@ def test_failures(way, on_failure, failing):
         with pytest.raises(RuntimeError, match="down"):
             run()
         seen = outputs if "at once" in way else outputs[: failing + 1]
-    elif on_failure == "stop" and failing == 0 and "at once" not in way:
+    elif on_failure == "stop" and failing == 0:
         with pytest.raises(NoAnswerError, match="a failed last") as caught:
             run()
         assert isinstance(caught.value.__cause__, RuntimeError)
-        seen = [None]
+        seen = outputs if "at once" in way else [None]
     else:
         answer = run()
         seen = outputs if on_failure == "skip" or "at once" in way else outputs[: failing + 1]
-        given = [(name, one) for name, one in zip("abc", seen, strict=False) if one is not None]
+        used = outputs if on_failure == "skip" else outputs[:failing]
+        given = [(name, one) for name, one in zip("abc", used, strict=False) if one is not None]
         assert (answer.stage, answer.answer) == given[-1]
         assert answer.failures[0][0] == "abc"[failing]
     learner = cascade.learner
@@ -272,10 +276,14 @@ def test_item_budget_stops_when_a_call_was_dearer_than_thought():
 
 def test_run_budget_is_never_passed():
     cascade = three(str, str, str, costs=(1, 1, 1), run_budget=10)
-    answers = []
-    with pytest.raises(BudgetError):
-        answers.extend(cascade.answer_many(range(50), batch_size=7))
+    answers = list(cascade.answer_many(range(50), batch_size=7))
+    assert len(answers) == 50
     assert cascade.learner.report().spent == sum(answer.cost for answer in answers) == 10
+    unpaid = [answer for answer in answers if answer.error is not None]
+    assert all(isinstance(answer.error, BudgetError) for answer in unpaid)
+    assert [answer.answer for answer in answers if answer.error is None] == ["0", "1", "2", "3"]
+    with pytest.raises(BudgetError):
+        cascade.answer(51)
 
 
 def test_a_store_that_fails_costs_no_answer(tmp_path):

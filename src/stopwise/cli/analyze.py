@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stopwise.cli.log_options import (
+    AbstentionsOption,
     Costs_,
     Example,
     Item,
@@ -47,6 +48,14 @@ def command(
     level: Level = None,
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
+    abstentions: AbstentionsOption = None,
+    reading: Annotated[
+        str | None,
+        typer.Option(
+            help="What the first sentence rests on: auto, certain, weak-dominance, estimated or"
+            " minimax. [auto]"
+        ),
+    ] = None,
     example: Example = False,
 ) -> None:
     """Say where a cascade should stop, from a log of its outputs, without labels.
@@ -79,7 +88,7 @@ def command(
         log, example, settings,
         stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
         item=item, layout=layout, level=level, max_labels=max_labels,
-        trailing_blanks=trailing_blanks,
+        trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading,
     )  # fmt: skip
     if str(source).endswith(".json"):
         from stopwise.evidence import Evidence
@@ -104,7 +113,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
     from rich.console import Console
 
     from stopwise.logs.formatting import amount, round_share
-    from stopwise.logs.reporting import words
+    from stopwise.logs.reporting import headline, words
 
     verdict = analysis.verdict
     console = Console(highlight=False, soft_wrap=False)
@@ -113,10 +122,12 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         console.print(text, style=style, markup=False)
 
     say(analysis.sentence, "bold")
+    readings = analysis.readings
     for sentence in (
-        words.caution_sentence(analysis),
-        words.shallower_sentence(verdict),
-        words.minimax_sentence(verdict),
+        headline.check_sentence(verdict, readings),
+        headline.disagreement_sentence(verdict, readings),
+        headline.missing_sentence(verdict),
+        headline.shallower_sentence(verdict, readings),
     ):
         if sentence is not None:
             say(sentence)
@@ -139,14 +150,14 @@ def _print(analysis: Analysis, report: Path | None) -> None:
             (
                 pair.verdict,
                 words.pair_sentence(verdict, pair),
-                "green" if pair.certain else "yellow",
+                {"certain": "green", "too few rows": "cyan"}.get(pair.verdict, "yellow"),
             )
             for pair in words.key_pairs(verdict)
         )
     )
     if hidden := len(verdict.pairs) - len(words.key_pairs(verdict)):
         say(f"({hidden} more pairs, among other stages, in --json and --report)", "dim")
-    say("\nMistake cost: which stage, and how sure", "bold")
+    say("\nMistake cost: where the paper's rule stops, and how sure", "bold")
     console.print(_mistake_cost_table(analysis))
     if changes := words.key_changes(analysis):
         say("\nIf the cascade were another", "bold")
@@ -159,7 +170,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         say("\nWarnings", "bold")
         console.print(_listed((w.code, w.message, "yellow") for w in analysis.warnings))
     if analysis.truth is not None:
-        say("\n" + words.truth_sentence(verdict, analysis.truth), "bold")
+        say("\n" + words.truth_sentence(verdict, readings, analysis.truth), "bold")
     if report is not None:
         say(f"\nreport written to {report}")
 
@@ -180,10 +191,10 @@ def _stage_table(analysis: Analysis) -> Any:
 
     from stopwise.logs.formatting import amount, share
 
-    verdict, truth = analysis.verdict, analysis.truth
+    verdict, truth, readings = analysis.verdict, analysis.truth, analysis.readings
     mistake_cost = verdict.costs.mistake_cost
     table = Table(box=None, pad_edge=False, header_style="dim")
-    titles = ["stage", "cost", "up to it", "rule's choice", "worst case"]
+    titles = ["stage", "cost", "up to it", "est. errors", "worst case"]
     for title in [*titles, *(["errors", "regret"] if truth is not None else []), ""]:
         left = title in ("stage", "")
         table.add_column(
@@ -192,17 +203,22 @@ def _stage_table(analysis: Analysis) -> Any:
     for at, name in enumerate(verdict.stages):
         row = [
             name,
-            amount(float(verdict.costs.per_stage[at])),
+            amount(verdict.cost_bounds.own[at]),
             amount(verdict.costs.cumulative[at]),
-            share(float(verdict.probability_by_stage[at])),
+            share(float(readings.error_rates[at])) if readings.why_not is None else "-",
             amount(float(verdict.worst_case_regret[at]) * mistake_cost),
         ]
         if truth is not None:
             row.append(share(float(truth.error_rates[at])))
             row.append(amount(float(truth.regret_by_stage[at]) * mistake_cost))
-        marks = {"recommended": verdict.recommended, "minimax": verdict.minimax_stage}
+        marks = {
+            readings.headline_reading: readings.headline_stage,
+            "weak-dominance": readings.weak_dominance,
+            "estimated": readings.estimated,
+            "minimax": readings.minimax,
+        }
         row.append(", ".join(mark for mark, stage in marks.items() if stage == at))
-        table.add_row(*row, style="bold" if at == verdict.recommended else None)
+        table.add_row(*row, style="bold" if at == readings.headline_stage else None)
     return table
 
 
@@ -227,29 +243,29 @@ def _mistake_cost_table(analysis: Analysis) -> Any:
 def _segment_table(analysis: Analysis) -> Any:
     from rich.table import Table
 
-    from stopwise.logs.formatting import amount, share
+    from stopwise.logs.formatting import amount
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in (
         "segment",
         "items",
         "stop at",
-        "nothing deeper pays",
+        "reading",
         "saves per item",
-        "changes at most",
     ):
         table.add_column(title, justify="right" if title in ("items", "saves per item") else "left")
     for segment in analysis.segments:
-        verdict = segment.verdict
-        if verdict is None:
+        verdict, readings = segment.verdict, segment.readings
+        if verdict is None or readings is None or readings.headline_stage is None:
             table.add_row(segment.name, f"{segment.rows:,}", "-", "stages without a common item")
             continue
         table.add_row(
             segment.name,
             f"{segment.rows:,}",
-            verdict.stages[verdict.recommended],
-            "certain" if verdict.nothing_deeper_pays else "not certain",
-            amount(verdict.savings),
-            share(verdict.answers_changed_at_most),
+            verdict.stages[readings.headline_stage],
+            readings.headline_reading,
+            amount(
+                verdict.costs.cumulative[-1] - verdict.costs.cumulative[readings.headline_stage]
+            ),
         )
     return table

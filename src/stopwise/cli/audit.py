@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stopwise.cli.log_options import (
+    AbstentionsOption,
     Costs_,
     Example,
     Item,
@@ -61,6 +62,7 @@ def command(
     level: Level = None,
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
+    abstentions: AbstentionsOption = None,
     example: Example = False,
 ) -> None:
     """Find the best stage with as few labels as possible, and stop as soon as it is settled.
@@ -84,6 +86,7 @@ def command(
         log, example, settings,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=simulate_with, item=item,
         layout=layout, level=level, max_labels=max_labels, trailing_blanks=trailing_blanks,
+        abstentions=abstentions,
     )  # fmt: skip
     plan = plan_audit(source, chosen, tolerance=tolerance)
     if simulate_with is not None:

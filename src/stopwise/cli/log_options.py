@@ -44,6 +44,13 @@ TrailingBlanks = Annotated[
     str | None,
     typer.Option(help="Blanks at the end of a row: not-called (default) or abstained."),
 ]
+AbstentionsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--abstentions",
+        help="A stage gives no answer: go-on (the next one answers), mistake or leave-out. [go-on]",
+    ),
+]
 Example = Annotated[
     bool, typer.Option("--example", help="Use the example log that comes with Stopwise.")
 ]

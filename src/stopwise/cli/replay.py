@@ -8,6 +8,7 @@ import typer
 
 from stopwise.checks import fail
 from stopwise.cli.log_options import (
+    AbstentionsOption,
     Costs_,
     Example,
     Item,
@@ -49,6 +50,7 @@ def command(
     layout: Layout = None,
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
+    abstentions: AbstentionsOption = None,
     example: Example = False,
 ) -> None:
     """Run a policy over a log as if live: what would it have cost, which answers would differ?
@@ -69,6 +71,7 @@ def command(
         log, example, settings,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks,
+        abstentions=abstentions,
     )  # fmt: skip
     with progress_bar("replications", quiet=as_json) as progress:
         result = replay(

@@ -17,14 +17,18 @@ True
 from stopwise.estimating.consensus import Consensus, consensus, plurality, vote_shares
 from stopwise.estimating.dependence import Dependence, dependence
 from stopwise.estimating.estimate import Estimate, estimate
+from stopwise.estimating.from_pairs import PairEstimate, by_rule_of_thumb, estimate_from_pairs
 
 __all__ = [
     "Consensus",
     "Dependence",
     "Estimate",
+    "PairEstimate",
+    "by_rule_of_thumb",
     "consensus",
     "dependence",
     "estimate",
+    "estimate_from_pairs",
     "plurality",
     "vote_shares",
 ]

@@ -1,20 +1,33 @@
 """Live cascades: real stages, called only when needed, learning as they run."""
 
-from stopwise.live.batching.answers import Answers, Batch
-from stopwise.live.calling.answer import Answer, NoAnswerError
+from stopwise.live.batching.answers import Answers, AsyncAnswers
+from stopwise.live.batching.batch import Batch
+from stopwise.live.calling.answer import Answer
+from stopwise.live.calling.errors import (
+    MisusedStageError,
+    NoAnswerError,
+    StageBusyError,
+    StageRestingError,
+)
+from stopwise.live.calling.retrying import Breaker, Retry
 from stopwise.live.calling.stage import Reported, Stage, stage
 from stopwise.live.cascade import Cascade
 from stopwise.live.choosing.budgets import BudgetError
 from stopwise.live.comparing import (
     Comparator,
+    MisusedComparatorError,
     by,
     by_key,
     exact,
+    fenced_json,
     folded,
     json_fields,
+    judge,
     letter,
     majority_vote,
     number,
+    python_source,
+    tool_call,
 )
 from stopwise.live.learner import Learner
 from stopwise.live.record import RoundRecord
@@ -33,7 +46,9 @@ __all__ = [
     "Advice",
     "Answer",
     "Answers",
+    "AsyncAnswers",
     "Batch",
+    "Breaker",
     "BudgetError",
     "Cascade",
     "Comparator",
@@ -41,25 +56,34 @@ __all__ = [
     "DriftAlarm",
     "Learner",
     "LiveReport",
+    "MisusedComparatorError",
+    "MisusedStageError",
     "NoAnswerError",
     "Outcome",
     "Report",
     "Reported",
+    "Retry",
     "Round",
     "RoundLog",
     "RoundOutcome",
     "RoundRecord",
     "SqliteStore",
     "Stage",
+    "StageBusyError",
+    "StageRestingError",
     "by",
     "by_key",
     "exact",
+    "fenced_json",
     "folded",
     "json_fields",
+    "judge",
     "letter",
     "majority_vote",
     "number",
+    "python_source",
     "read_evidence",
     "read_rounds",
     "stage",
+    "tool_call",
 ]

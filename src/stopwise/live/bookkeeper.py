@@ -16,13 +16,13 @@ from stopwise.evidence import ABSTAINED
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import Chooser
 from stopwise.live.choosing.draws import BITS, LOW_BITS
-from stopwise.live.comparing.reader import Reader
+from stopwise.live.comparing.reader import Comparison, Reader
 from stopwise.live.counters.carried import FastTs, can_carry, warm_up
 from stopwise.live.counters.many import count_columns
 from stopwise.live.counters.pairs import Added, added_by, compare_answers
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
-from stopwise.live.record import RoundRecord
+from stopwise.live.record import RoundRecord, agreed
 from stopwise.live.round import Round, RoundOutcome
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Store
@@ -242,11 +242,16 @@ class Bookkeeper:
             cost = self.cumulative[called - 1] if called else 0.0
         else:
             cost = self._actual_cost(round, called)
-        if called and reader.plain and outputs[-1] is not ABSTAINED:
-            answer, stage = outputs[-1], called - 1
+        usable = called if round.answer_from is None else round.answer_from
+        if usable and reader.plain and outputs[usable - 1] is not ABSTAINED:
+            answer, stage = outputs[usable - 1], usable - 1
         else:
-            answer, stage = reader.after(outputs, called - 1)
-        answered, disagreed = reader.compare(outputs) if called > 1 else (int(stage == 0), 0)
+            answer, stage = reader.after(outputs, usable - 1)
+        compared = round.compared
+        if compared is None:
+            compared = reader.compare(outputs) if called > 1 else Comparison(int(stage == 0), 0)
+            round.compared = compared
+        cost += compared.cost
         record = RoundRecord(
             number=round.number,
             writer=self.writer,
@@ -256,8 +261,9 @@ class Bookkeeper:
             probability=round.probability,
             stage=stage,
             called=called,
-            answered=answered,
-            disagreed=disagreed,
+            answered=compared.answered,
+            disagreed=compared.disagreed,
+            undecided=compared.undecided,
             failed=round.failed,
             costs=round.costs,
             cost=cost,
@@ -279,16 +285,15 @@ class Bookkeeper:
 
     def _note_advice(self, record: RoundRecord, advised: int) -> None:
         costs = record.costs or []
-        outputs: Sequence[Any] = record.outputs or []
         record.advised = advised
         record.advised_cost = sum(
             costs[at] if at < len(costs) and costs[at] is not None else self._stage_costs[at]  # type: ignore[misc]
             for at in range(advised + 1)
         )
-        early, when = self.reader.after(outputs, advised)
-        if record.stage is not None and when is not None and record.called > advised:
-            final = self.reader.after(outputs, record.stage)[0]
-            record.advised_same = self.reader.comparator.agrees(early, final)
+        spoke = [at for at, one in enumerate(record.outputs or ()) if one is not ABSTAINED]
+        early = max((at for at in spoke if at <= advised), default=None)
+        if record.stage is not None and early is not None and record.called > advised:
+            record.advised_same = agreed(record, early, record.stage)
 
     def _count(self, record: RoundRecord) -> None:
         self.counters.apply(record)
@@ -374,17 +379,15 @@ class Bookkeeper:
             counters.begun += size
             return first, number, depths, p
 
-    def end_many(
-        self, segment: str, depths: IntArray, where: Sequence[IntArray], columns: Sequence[Any]
-    ) -> FloatArray:
+    def end_many(self, segment: str, depths: IntArray, codes: IntArray) -> FloatArray:
         """Count rounds that all went to their depths; return what each cost.
 
         Args:
+            segment: whose evidence they add to.
             depths: of every round.
-            where: for each stage, the rounds that called it.
-            columns: for each stage, its outputs in those rounds.
+            codes: their outputs, coded; see `count_columns`.
         """
-        delta = count_columns(self.stage_count, depths, where, columns)
+        delta = count_columns(self.stage_count, depths, codes)
         costs = np.asarray(self.cumulative)[depths]
         delta.values[delta.layout.spent] = float(costs.sum())
         with self.lock:
@@ -411,7 +414,7 @@ class Bookkeeper:
 
     def _observe(self, record: RoundRecord) -> None:
         if self.watch is not None:
-            pairs = added_by(record.answered, record.disagreed).pairs
+            pairs = added_by(record.answered, record.disagreed, record.undecided).pairs
             for alarm in self.watch.observe(record.segment, pairs):
                 self._report_drift(alarm)
 

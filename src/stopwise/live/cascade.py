@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
-from functools import partial
+import time
+from collections.abc import AsyncIterable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
-from stopwise.checks import StopwiseError, fail, known_settings, whole_number
-from stopwise.live.batching.answers import Answers, Progress
-from stopwise.live.batching.batches import run_batch
+from stopwise.checks import StopwiseError, fail, known_settings, positive_number, whole_number
+from stopwise.live.batching.answers import Answers, AsyncAnswers
+from stopwise.live.batching.batch import Batch
+from stopwise.live.batching.calls import BatchCalls
+from stopwise.live.batching.items import Segments
+from stopwise.live.batching.progress import Progress
+from stopwise.live.batching.steps import answer_batch
+from stopwise.live.calling import background
 from stopwise.live.calling.answer import Answer
-from stopwise.live.calling.caller import StageCaller
+from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
+from stopwise.live.calling.hints import hint_at_costs
 from stopwise.live.calling.runner import OnFailure, RoundRunner
 from stopwise.live.calling.stage import Stage
 from stopwise.live.keywords import LearnerKeywords
@@ -31,13 +36,16 @@ class Cascade:
         mistake_cost: what one wrong answer costs, in the units of the stages' costs.
         seed: of the depths that are drawn.
         costs: "known" uses the stages' costs; "reported" running means of what stages report with
-            `Reported`; "clock" running means of their seconds.
+            `Reported`; "clock" running means of the seconds that calls take. Waiting for a free
+            thread is not counted; of an async stage, all the time until its call returns is.
         on_failure: when a stage raises or runs out of time: "stop" with the last good answer,
             "skip" to the next stage (beyond the depth if need be), or "raise". Whichever it is,
             what was seen is counted.
         at_once: call the stages of an item at the same time; the depth is known beforehand, so that
-            no call is wasted unless a stage fails.
-        workers: threads for stages called at once.
+            no call is wasted unless a stage fails. The answer is the same as one after another.
+        workers: how many plain stages may work at the same time in threads.
+        deadline: seconds that calls for one item may take together. When they are over, the item is
+            answered with what there is.
 
     Further settings are those of `Learner`: comparator, combine, store, half_life, mode, ...
 
@@ -60,6 +68,7 @@ class Cascade:
         on_failure: OnFailure = "stop",
         at_once: bool = False,
         workers: int | None = None,
+        deadline: float | None = None,
         **settings: Unpack[LearnerKeywords],
     ) -> None:
         self.stages = tuple(stages)
@@ -79,9 +88,19 @@ class Cascade:
             measured=costs != "known",
             **settings,
         )
+        if workers is not None:
+            workers = whole_number("workers", workers, least=1)
         self.at_once = at_once
-        self._caller = StageCaller(self.stages, clock=costs == "clock", workers=workers)
+        self.deadline = None if deadline is None else positive_number("deadline", deadline)
+        self._caller = StageCaller(
+            self.stages,
+            clock=costs == "clock",
+            workers=workers,
+            as_labels=self.learner.reader.comparator.label == "exact",
+        )
         self._runner = RoundRunner(self.learner, on_failure)
+        if costs == "known":
+            hint_at_costs(self.learner)
 
     @property
     def on_failure(self) -> OnFailure:
@@ -90,67 +109,119 @@ class Cascade:
 
     # ---- one item ----------------------------------------------------------------------------
 
-    def answer(self, item: Any, *, segment: str = "") -> Answer:
-        """Answer one item, calling only the stages that are needed."""
+    def answer(self, item: Any, *, segment: str = "", deadline: float | None = None) -> Answer:
+        """Answer one item, calling only the stages that are needed.
+
+        Args:
+            item: what the stages are called with.
+            segment: whose evidence the item uses and adds to.
+            deadline: seconds for this item, in the place of the cascade's.
+        """
         caller, runner = self._caller, self._runner
         if caller.any_async:
-            try:
-                asyncio.get_running_loop()
-            except RuntimeError:
-                return asyncio.run(self.answer_async(item, segment=segment))
-            raise StopwiseError("answer: some stages are async; await answer_async instead")
+            background.refuse_in_loop("some stages are async; await answer_async instead")
+        until = self._until(deadline)
         round = self.learner.begin(segment)
         try:
             if self.at_once and round.depth:
-                runner.tell_all(round, caller.call_together(item, round.depth))
+                runner.tell_all(round, caller.call_together(item, round.depth, _left(until)))
             while runner.wants_more(round):
-                runner.tell(round, caller.call(len(round.outputs), item))
+                left = _left(until)
+                if left is not None and left <= LEAST_SECONDS and round.outputs:
+                    break
+                runner.tell(round, caller.call(len(round.outputs), item, left))
         except BaseException:
             runner.give_up(round)
             raise
         return runner.conclude(round)
 
-    async def answer_async(self, item: Any, *, segment: str = "") -> Answer:
+    async def answer_async(
+        self, item: Any, *, segment: str = "", deadline: float | None = None
+    ) -> Answer:
         """The same, awaiting async stages and running plain ones in threads."""
         caller, runner = self._caller, self._runner
+        until = self._until(deadline)
         round = self.learner.begin(segment)
         try:
             if self.at_once and round.depth:
-                runner.tell_all(round, await caller.call_together_async(item, round.depth))
+                left = _left(until)
+                runner.tell_all(round, await caller.call_together_async(item, round.depth, left))
             while runner.wants_more(round):
-                runner.tell(round, await caller.call_async(len(round.outputs), item))
+                left = None if until is None else _left(until)
+                if left is not None and left <= LEAST_SECONDS and round.outputs:
+                    break
+                runner.tell(round, await caller.call_async(len(round.outputs), item, left))
         except BaseException:
             runner.give_up(round)
             raise
-        return runner.conclude(round)
+        return await runner.conclude_async(round)
+
+    def _until(self, deadline: float | None) -> float | None:
+        """When an item's time is over."""
+        seconds = self.deadline if deadline is None else positive_number("deadline", deadline)
+        return None if seconds is None else time.monotonic() + seconds
+
+    # ---- many items --------------------------------------------------------------------------
 
     def answer_many(
         self,
         items: Iterable[Any],
         *,
         batch_size: int | None = None,
-        segment: str = "",
+        segment: Segments = "",
         progress: Progress = False,
         concurrency: int = 32,
     ) -> Answers:
         """Answer many items; each stage is called once on the whole sub-batch that needs it.
 
         Depths of a batch are drawn together, from what was known before it. Iterate over the result
-        to have answers as batches are done, or `collect()` them all.
+        to have answers as batches are done, or `collect()` them all. Every item comes back: one
+        without an answer has `error` set.
 
         Args:
             items: a list, an array, a frame (sliced by rows), or any iterable.
             batch_size: items in a batch. None begins small and doubles up to 4096, so that few
                 items are spent before there is any evidence.
-            segment: whose evidence the items use and add to.
+            segment: whose evidence the items use and add to: one for all, a sequence with one for
+                each, or a function of an item.
             progress: True shows a bar on a terminal; or a function of (done, total or None).
             concurrency: how many calls of an async stage may be open at once.
         """
+        calls = self._calls(concurrency)
+
+        def run(part: Any, segments: Any) -> Batch:
+            return calls.run(
+                answer_batch(self._caller, self._runner, part, segments, self.deadline)
+            )
+
+        return Answers(run, items, batch_size, segment, progress)
+
+    def answer_many_async(
+        self,
+        items: Iterable[Any] | AsyncIterable[Any],
+        *,
+        batch_size: int | None = None,
+        segment: Segments = "",
+        progress: Progress = False,
+        concurrency: int = 32,
+    ) -> AsyncAnswers:
+        """The same where an event loop runs: use `async for`, or `await ....collect()`.
+
+        Takes what `answer_many` takes; items may also come from an asynchronous iterable. Plain
+        stages work in threads, `concurrency` counts their calls too.
+        """
+        calls = self._calls(concurrency)
+
+        async def run(part: Any, segments: Any) -> Batch:
+            return await calls.run_async(
+                answer_batch(self._caller, self._runner, part, segments, self.deadline)
+            )
+
+        return AsyncAnswers(run, items, batch_size, segment, progress)
+
+    def _calls(self, concurrency: int) -> BatchCalls:
         concurrency = whole_number("concurrency", concurrency, least=1)
-        run = partial(
-            run_batch, self._caller, self._runner, segment=segment, concurrency=concurrency
-        )
-        return Answers(run, items, batch_size, progress)
+        return BatchCalls(self._caller, self._runner, concurrency)
 
     # ---- the learner's memory ----------------------------------------------------------------
 
@@ -174,7 +245,13 @@ class Cascade:
         self.close()
 
 
-_OWN_SETTINGS = ("mistake_cost", "seed", "costs", "on_failure", "at_once", "workers")
+_OWN_SETTINGS = (
+    "mistake_cost", "seed", "costs", "on_failure", "at_once", "workers", "deadline",
+)  # fmt: skip
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else until - time.monotonic()
 
 
 def _check_stages(stages: Sequence[Stage]) -> None:

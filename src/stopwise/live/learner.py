@@ -147,17 +147,15 @@ class Learner:
         """One of many rounds that were begun together, as an object."""
         return Round(self._books, sequence, number, segment, depth, p[depth])
 
-    def end_many(
-        self, segment: str, depths: IntArray, where: Sequence[IntArray], columns: Sequence[Any]
-    ) -> FloatArray:
+    def end_many(self, segment: str, depths: IntArray, codes: IntArray) -> FloatArray:
         """Count rounds that all went to their depths; return what each cost.
 
         Args:
+            segment: whose evidence they add to.
             depths: of every round.
-            where: for each stage, the rounds that called it.
-            columns: for each stage, its outputs in those rounds.
+            codes: a row for each round, a column for each stage: equal where outputs are, else -1.
         """
-        return self._books.end_many(segment, depths, where, columns)
+        return self._books.end_many(segment, depths, codes)
 
     # ---- what it knows -----------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ class RoundRecord:
         answered: bits of the stages that answered (did not abstain, did not fail).
         disagreed: bits of the pairs of answers that differed, see `stopwise.live.counters.pairs`.
         failed: bits of the stages that raised or ran out of time.
+        undecided: bits of the pairs of answers of which the comparator could not say.
         costs: what each call really cost, where it was reported; None elsewhere.
         confidences: how sure the stages said they are, where they said so; None elsewhere.
         cost: of the whole round.
@@ -54,6 +55,7 @@ class RoundRecord:
     advised_same: bool | None = None
     outputs: Sequence[Any] | None = None
     confidences: Sequence[float | None] | None = None
+    undecided: int = 0
 
     def to_form(self) -> dict[str, Any]:
         """As JSON holds it; what is usual is left out.
@@ -68,12 +70,11 @@ class RoundRecord:
             "stage": self.stage,
             "called": self.called,
             "answered": bits(self.answered),
-            "disagreed": [
-                pair for at, pair in enumerate(map(list, pair_list(self.called)))
-                if self.disagreed >> at & 1
-            ],
+            "disagreed": _pairs(self.disagreed, self.called),
             "cost": self.cost,
-        }  # fmt: skip
+        }
+        if self.undecided:
+            form["undecided"] = _pairs(self.undecided, self.called)
         if self.writer:
             form["writer"] = self.writer
         if self.sequence != self.number:
@@ -125,6 +126,7 @@ class RoundRecord:
                 advised_same=advised_same,
                 outputs=form.get("outputs"),
                 confidences=form.get("confidences"),
+                undecided=_mask(pair_number(i, j) for i, j in form.get("undecided", ())),
             )
         except KeyError as error:
             raise StopwiseError(f"round: the field {error.args[0]!r} is missing") from None
@@ -132,11 +134,29 @@ class RoundRecord:
             raise fail("round", form, "a round as RoundRecord.to_form writes it") from None
 
 
+def agreed(record: RoundRecord, one: int, two: int) -> bool | None:
+    """Whether the answers of two stages agreed; None where that is not known.
+
+    >>> agreed(RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1), 1, 0)
+    False
+    """
+    if not (record.answered >> one & 1 and record.answered >> two & 1):
+        return None
+    if one == two:
+        return True
+    pair = pair_number(min(one, two), max(one, two))
+    return None if record.undecided >> pair & 1 else not record.disagreed >> pair & 1
+
+
 _FIELDS = (
     "round", "writer", "sequence", "segment", "depth", "probability", "stage", "called",
     "answered", "disagreed", "failed", "costs", "cost", "abandoned", "advised", "outputs",
-    "confidences",
+    "confidences", "undecided",
 )  # fmt: skip
+
+
+def _pairs(mask: int, called: int) -> list[list[int]]:
+    return [list(pair) for at, pair in enumerate(pair_list(called)) if mask >> at & 1]
 
 
 def _mask(numbers: Any) -> int:

@@ -11,6 +11,7 @@ from stopwise.evidence import ABSTAINED
 
 if TYPE_CHECKING:
     from stopwise.live.bookkeeper import Bookkeeper
+    from stopwise.live.comparing.reader import Comparison
     from stopwise.live.record import RoundRecord
 
 
@@ -70,6 +71,8 @@ class Round:
     record: RoundRecord | None = None  # what happened, once ended; the short way leaves it out
     reserved: float = 0.0
     errors: Sequence[tuple[int, object]] = ()
+    compared: Comparison | None = None  # how the answers compare, once that is known
+    answer_from: int | None = None  # only so many of the first stages may give the answer
 
     def __init__(
         self,
@@ -137,6 +140,13 @@ class Round:
     def end(self) -> RoundOutcome:
         """Count the round and give the answer. Ending before the depth is `abandon`."""
         return self._books.finish(self, len(self.outputs) <= self.depth)
+
+    async def end_async(self) -> RoundOutcome:
+        """The same, awaiting a comparator that is async or takes its time."""
+        reader = self._books.reader
+        if reader.takes_time and len(self.outputs) > 1 and self.compared is None:
+            self.compared = await reader.compare_async(self.outputs)
+        return self.end()
 
     def abandon(self) -> RoundOutcome:
         """Give the round up: what it saw is counted all the same."""

@@ -7,24 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from stopwise.checks import StopwiseError, fail
+from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
 from stopwise.logs.judging.findings import Findings
+from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
 from stopwise.logs.judging.over_time import parts_over_time
-from stopwise.logs.judging.row_warnings import selective_stages
+from stopwise.logs.judging.readings import readings_of
 from stopwise.logs.judging.scoring import score
 from stopwise.logs.judging.segments import judge_segments
-from stopwise.logs.judging.verdict import doubt_of, judge
+from stopwise.logs.judging.verdict import judge
 from stopwise.logs.judging.warnings import assumed_settings, warnings_of, warnings_of_evidence
 from stopwise.logs.judging.what_if import what_ifs
-from stopwise.logs.reading.costs import costs_of
 from stopwise.logs.reading.counting import PatternCounts, count
 from stopwise.logs.reading.layouts import open_log
 from stopwise.logs.reporting import drawing, stage_table
 from stopwise.logs.reporting.as_json import analysis_dict
+from stopwise.logs.reporting.headline import headline
 from stopwise.logs.reporting.page import report
-from stopwise.logs.reporting.words import verdict_sentence
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.storage import write_whole
 
@@ -48,7 +49,7 @@ class Analysis(Findings):
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        return verdict_sentence(self.verdict)
+        return headline(self.verdict, self.readings)
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise analyze --json` prints."""
@@ -70,8 +71,9 @@ class Analysis(Findings):
         return f"{self.name}, {self.rows:,} items. {self.sentence}"
 
     def __repr__(self) -> str:
-        stage = self.verdict.stages[self.verdict.recommended]
-        return f"<Analysis of {self.name}: {self.rows:,} items, stop at {stage}>"
+        at = self.readings.headline_stage
+        stage = "open" if at is None else f"stop at {self.verdict.stages[at]}"
+        return f"<Analysis of {self.name}: {self.rows:,} items, {stage}>"
 
     def _repr_html_(self) -> str:
         columns, rows = stage_table.cells(self)
@@ -103,32 +105,24 @@ def analyze(
 
 def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> Analysis:
     """Analyse counted patterns; the truth is not among them."""
-    costs, bounds = costs_of(counts.costs, len(counts.stages), settings)
-    evidence = counts.evidence()
-    selective = selective_stages(counts)
+    evidence = counts.evidence(settings.abstentions)
     families = 1 + len(counts.segments)
-    verdict = judge(
-        counts.stages,
-        evidence,
-        costs,
-        level=settings.level,
-        doubt=doubt_of(counts.codes, counts.number, selective),
-        cost_bounds=bounds,
-        families=families,
-    )
+    verdict = judge_counts(counts, settings, families)
+    readings = readings_of(verdict, settings, counts)
     return Analysis(
         name=name,
         rows=counts.rows,
         verdict=verdict,
+        readings=readings,
         evidence=evidence,
         mistake_cost_ranges=mistake_cost_ranges(verdict),
         what_ifs=what_ifs(verdict),
         warnings=(
-            *warnings_of(counts, verdict, evidence, selective),
+            *warnings_of(counts, verdict, readings, evidence),
             *assumed_settings(settings),
         ),
-        over_time=parts_over_time(counts, costs),
-        segments=judge_segments(counts, costs, bounds, settings, families),
+        over_time=parts_over_time(counts, verdict.costs),
+        segments=judge_segments(counts, settings, families),
         counts=counts,
     )
 
@@ -159,15 +153,23 @@ def analyze_evidence(
         raise fail(
             "stages", list(stages), f"{evidence.stage_count} names, as the evidence has stages"
         )
-    costs, bounds = costs_of(None, evidence.stage_count, chosen)
-    verdict = judge(stages, evidence, costs, level=chosen.level, cost_bounds=bounds)
+    mistake_cost = 1.0 if chosen.mistake_cost is None else chosen.mistake_cost
+    if len(chosen.costs) != evidence.stage_count:
+        raise fail("costs", list(chosen.costs), f"{evidence.stage_count} numbers, one per stage")
+    costs = Costs.from_stages(chosen.costs, mistake_cost)
+    verdict = judge(stages, evidence, costs, level=chosen.level)
+    readings = readings_of(verdict, chosen)
     return Analysis(
         name=name,
         rows=int(evidence.seen.max()),
         verdict=verdict,
+        readings=readings,
         evidence=evidence,
         mistake_cost_ranges=mistake_cost_ranges(verdict),
         what_ifs=what_ifs(verdict),
         # How many labels there are is not known here, so the weaker wording (3) is the true one.
-        warnings=(*warnings_of_evidence(verdict, evidence, labels=3), *assumed_settings(chosen)),
+        warnings=(
+            *warnings_of_evidence(verdict, readings, evidence, labels=3),
+            *assumed_settings(chosen),
+        ),
     )

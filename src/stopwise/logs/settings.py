@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from numpy.typing import ArrayLike
+
+from stopwise.abstentions import Abstentions, as_abstentions
 from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
 
 
@@ -16,7 +19,7 @@ class LogOptions(TypedDict, total=False):
     """The fields of `LogSettings`, as keywords that an editor completes."""
 
     stages: Sequence[str] | str | None
-    costs: Sequence[float] | str | None
+    costs: Sequence[float] | Mapping[str, float] | ArrayLike | str | None
     mistake_cost: float | None
     segment: str | None
     truth: str | None
@@ -28,11 +31,14 @@ class LogOptions(TypedDict, total=False):
     level: float | None
     max_labels: int | None
     trailing_blanks: Literal["not-called", "abstained"] | None
+    abstentions: Literal["go on", "mistake", "leave out"] | None
+    reading: Literal["auto", "certain", "weak-dominance", "estimated", "minimax"] | None
     features: Sequence[str] | str | None
 
 
 LAYOUTS = ("auto", "wide", "long")
 TRAILING_BLANKS = ("not-called", "abstained")
+READINGS = ("auto", "certain", "weak-dominance", "estimated", "minimax")
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,10 @@ class LogSettings:
         max_labels: more distinct outputs than this are refused as free text.
         trailing_blanks: what blanks at the end of a row are, where no cost tells:
             "not-called" (the cascade stopped before) or "abstained".
+        abstentions: what it means that a stage gives no answer: "go on" (the next stage that
+            answers does), "mistake" or "leave out".
+        reading: what the first sentence rests on: "certain", "weak-dominance", "estimated" or
+            "minimax"; "auto" takes what is certain first, then the estimate.
         features: columns that are known of an item before its first call, for per-item rules.
 
     >>> LogSettings.of(stages="vader,amazon", costs="0.1,0.5").costs
@@ -73,13 +83,15 @@ class LogSettings:
     level: float = 0.99
     max_labels: int = 2000
     trailing_blanks: str = "not-called"
+    abstentions: Abstentions = "go on"
+    reading: str = "auto"
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.stages is not None:
             object.__setattr__(self, "stages", _stage_names(self.stages))
         if self.costs is not None:
-            object.__setattr__(self, "costs", _costs(self.costs))
+            object.__setattr__(self, "costs", _costs(self.costs, self.stages))
         if self.features is not None:
             object.__setattr__(self, "features", _feature_names(self.features))
         if self.stages and self.costs is not None and len(self.stages) != len(self.costs):
@@ -97,6 +109,8 @@ class LogSettings:
         whole_number("max_labels", self.max_labels, least=2)
         _one_of("layout", self.layout, LAYOUTS)
         _one_of("trailing_blanks", self.trailing_blanks, TRAILING_BLANKS)
+        _one_of("reading", self.reading, READINGS)
+        object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
         for field in ("segment", "truth", "item", "stage_column", "output_column", "cost_column"):
             value = getattr(self, field)
             if value is not None and not (isinstance(value, str) and value):
@@ -154,6 +168,8 @@ def read_toml(path: Path) -> Mapping[str, Any]:
 
 def _stage_names(stages: Any) -> tuple[str, ...]:
     accepted = "at least two different names, cheapest first, such as vader,amazon,google"
+    if hasattr(stages, "tolist"):
+        stages = stages.tolist()
     if isinstance(stages, str):
         stages = [name.strip() for name in stages.split(",")]
     if not isinstance(stages, Sequence) or not all(isinstance(s, str) and s for s in stages):
@@ -172,8 +188,15 @@ def _feature_names(features: Any) -> tuple[str, ...]:
     return tuple(features)
 
 
-def _costs(costs: Any) -> tuple[float, ...]:
+def _costs(costs: Any, stages: tuple[str, ...] | None) -> tuple[float, ...]:
+    """Costs as text, as a list or array, or by stage name."""
     accepted = "each stage's own cost, 0 or more, such as 0.001,0.75,2.5"
+    if isinstance(costs, Mapping):
+        if stages is None or set(costs) != set(stages):
+            raise fail("costs", dict(costs), f"one cost by name for each of {stages or 'stages'}")
+        costs = [costs[stage] for stage in stages]
+    if hasattr(costs, "tolist"):  # arrays and series
+        costs = costs.tolist()
     if isinstance(costs, str):
         parts = [part.strip() for part in costs.split(",")]
         try:

@@ -70,7 +70,7 @@ def _tools(answer: Completion) -> Hashable:
 
 def _key(part: Comparator, output: Any) -> Hashable:
     if part.key is not None:
-        return part.key(output)
+        return part.key_of(output)  # type: ignore[no-any-return]
     return output if isinstance(output, str) else json.dumps(output, sort_keys=True, default=str)
 
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from stopwise.service.api.routes import API
 from stopwise.service.core import Service
 from stopwise.service.front.chat import chat_completions
 from stopwise.service.front.decisions import decisions
@@ -63,6 +64,7 @@ def make_app(service: Service) -> Starlette:
             Route("/v1/responses", no_responses, methods=["POST"]),
             Route("/v1/models", models),
             Route("/v1/models/{name}", model),
+            *API,
             *PAGES,
         ],
         middleware=[Middleware(Guard, service=service)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from typing import Any, Protocol
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.recorder import Recorder
@@ -14,12 +15,30 @@ from stopwise.service.config.forms import MODES, Config, Mode
 from stopwise.service.database.connection import open_database
 from stopwise.service.database.keys import Key, Keys
 from stopwise.service.database.labels import Labels
+from stopwise.service.database.open_rounds import OpenRounds
+from stopwise.service.database.replies import Replies
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.trail import Trail
 from stopwise.service.http.metrics import Metrics
 from stopwise.service.upstream.calls import Upstreams
 
 LOG = logging.getLogger("stopwise.service")
+
+
+class Example(Protocol):
+    """What the pages may know of the example that feeds this service."""
+
+    sent: int
+    correct: int
+    answered: int
+
+    @property
+    def total(self) -> int:
+        """How many texts there are."""
+
+    @property
+    def truth(self) -> Any:
+        """What the labels say, once all were sent; None before."""
 
 
 class Service:
@@ -38,6 +57,8 @@ class Service:
         self.trail = Trail(self.database)
         self.rounds = Rounds(self.database, config.server.keep_days)
         self.labels = Labels(self.database)
+        self.open_rounds = OpenRounds(self.database)
+        self.replies = Replies(self.database)
         self.spending = Spending()
         self.metrics = Metrics()
         self.upstreams = Upstreams()
@@ -52,6 +73,7 @@ class Service:
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
         self._expired = 0.0
+        self.example: Example | None = None
         self.serving = False
         self.stopping = False
 
@@ -93,6 +115,7 @@ class Service:
         if time.monotonic() - self._expired > 600:
             self._expired = time.monotonic()
             self.rounds.expire()
+            self.replies.expire(time.time())
 
     def _set_modes(self) -> None:
         for name, mode in self.trail.modes().items():

@@ -205,8 +205,9 @@ def test_probabilities_are_those_of_sampled_pairs():
     assert (np.abs(found - verdict.probability_by_stage) <= 6 * error + 1e-12).all()
 
 
+@pytest.mark.parametrize("abstentions", ["go on", "mistake", "leave out"])
 @pytest.mark.parametrize("seed", range(25))
-def test_certain_is_never_wrong_on_unseen_random_logs(seed):
+def test_certain_is_never_wrong_on_unseen_random_logs(seed, abstentions):
     """On the log's own rows a certain verdict cannot be wrong, whatever the truth: no chance."""
     rng = np.random.default_rng(1000 + seed)
     count, rows = int(rng.integers(2, 6)), int(rng.integers(100, 3000))
@@ -220,13 +221,13 @@ def test_certain_is_never_wrong_on_unseen_random_logs(seed):
     own = (rng.random(count) * rng.choice([0.02, 0.2])).tolist()
     analysis = analyze(
         pl.DataFrame(frame), stages=[f"s{at}" for at in range(count)], costs=own, mistake_cost=1,
-        truth="truth", trailing_blanks="abstained",
+        truth="truth", trailing_blanks="abstained", abstentions=abstentions,
     )  # fmt: skip
     assert analysis.truth is not None
     assert analysis.truth.certain_but_wrong == ()
     wrong_if_silent = analysis.truth.error_rates_if_abstaining_is_wrong
     for pair in analysis.verdict.pairs:
-        if pair.certain:
+        if pair.certain and abstentions == "leave out":
             gain = wrong_if_silent[pair.shallow] - wrong_if_silent[pair.deep]
             assert gain <= pair.threshold
     regret = analysis.truth.regret_by_stage
@@ -246,9 +247,9 @@ def test_measured_costs_widen_the_threshold():
     pair = analysis.verdict.pairs[0]
     assert analysis.verdict.cost_bounds.measured
     low, high = analysis.verdict.cost_bounds.low[1], analysis.verdict.cost_bounds.high[1]
-    wanted = stats.t.interval(1 - 0.01 / 4, rows - 1, frame["b:cost"].mean(),
-                              frame["b:cost"].std() / np.sqrt(rows))  # fmt: skip
-    assert (low, high) == pytest.approx(wanted)
+    by_t, _ = stats.t.interval(1 - 0.01 / 4, rows - 1, frame["b:cost"].mean(),
+                               frame["b:cost"].std() / np.sqrt(rows))  # fmt: skip
+    assert 0.8 * by_t < low < by_t < frame["b:cost"].mean() < high
     assert pair.threshold_low == pytest.approx(low)
     assert pair.threshold_low < pair.threshold
     assert pair.certain == (pair.threshold_low > pair.may_differ_high)

@@ -71,9 +71,9 @@ def test_long_log_measures_costs_and_tells_abstained_from_not_called():
     rows = map(tuple, counts.codes.tolist())
     by_pattern = dict(zip(rows, counts.number.tolist(), strict=True))
     assert by_pattern == {(0, 0): 1, (1, -1): 1, (0, -2): 1}
-    assert counts.costs is not None
-    assert counts.costs.total.tolist() == [6.0, 10.0]
-    assert counts.costs.squares.tolist() == [14.0, 52.0]
+    assert counts.billed is not None
+    assert counts.billed.total.sum(axis=0).tolist() == [6.0, 10.0]
+    assert [spread[None].number.sum() for spread in counts.billed.spreads] == [3, 2]
 
 
 def test_a_repeated_stage_in_a_long_log_is_refused():
@@ -105,9 +105,9 @@ def test_billed_blanks_are_abstentions_and_unbilled_ones_are_not_calls():
     )  # fmt: skip
     counts = counted(frame)
     assert sorted(map(tuple, counts.codes.tolist())) == [(0, -1), (0, 0), (1, -2)]
-    assert counts.costs is not None
-    assert counts.costs.number.tolist() == [3, 2]
-    assert counts.costs.total.tolist() == [3.0, 8.0]
+    assert counts.billed is not None
+    assert counts.billed.number.sum(axis=0).tolist() == [3, 2]
+    assert counts.billed.total.sum(axis=0).tolist() == [3.0, 8.0]
 
 
 def test_one_answer_written_in_two_ways_is_one_label():

@@ -5,33 +5,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stopwise.checks import StopwiseError
+from stopwise.live.calling.errors import describe
 from stopwise.live.round import Advice
 
 
-class NoAnswerError(StopwiseError):
-    """Stages failed and none answered. The last failure is its cause."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """What a cascade gives for one item.
 
     Attributes:
-        answer: None where every stage that was called abstained.
+        answer: None where every stage that was called abstained, or the item has no answer.
         stage: the name of the stage that gave it; `depth` is the stage it was to stop at.
         probability: of that depth, exactly.
         cost: of all calls for this item.
         failures: (stage, error) of every stage that raised or ran out of time.
         advice: in the mode "advise", what enforcing would have done.
-        recorded: False where the round could not be written to the store (a warning says why).
+        recorded: False where the round could not be counted in full: not written to the store, or
+            its answers not compared (a warning says why).
+        error: from `answer_many`, why this item has no answer (`NoAnswerError`, `BudgetError`);
+            None where it has one.
     """
 
     answer: Any
     stage: str | None
-    depth: str
+    depth: str | None
     probability: float
     cost: float
     failures: tuple[tuple[str, object], ...] = ()
     advice: Advice | None = None
     recorded: bool = True
+    error: Exception | None = None
+
+    def __repr__(self) -> str:
+        parts = [repr(self.answer)]
+        if self.stage is not None:
+            parts.append(f"from {self.stage}")
+        parts.append(f"cost {self.cost:g}")
+        # The text of an error may hold a key or an address: it is in the error, not here.
+        parts += [f"{stage} failed ({describe(error)})" for stage, error in self.failures]
+        if self.error is not None:
+            parts.append(type(self.error).__name__)
+        if not self.recorded:
+            parts.append("not recorded")
+        return f"Answer({', '.join(parts)})"

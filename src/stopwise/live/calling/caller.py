@@ -1,19 +1,25 @@
-"""Calls stages: plain or async, one item or many, within their time, and says what came of it."""
+"""Calls stages on one item: plain or async, within their time, again where that was asked for."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-
-from stopwise.checks import StopwiseError
-from stopwise.live.calling.result import CallResult, result_of
+from stopwise.live.calling import background
+from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
+from stopwise.live.calling.outputs import USUAL, check_output, is_awaitable, vector_shape
+from stopwise.live.calling.result import CallResult, outputs_of, result_of
+from stopwise.live.calling.retrying import BreakerState, Retry
 from stopwise.live.calling.stage import Stage
-from stopwise.live.calling.threads import call_in_thread, call_within
+from stopwise.live.calling.threads import Attempt, Job, LeftRunning, Threads, attempt
+
+LEAST_SECONDS = 0.001
+"""With less time left than this, an item calls no further stage."""
+
+_LABELS = frozenset({str, int, bool, type(None)})
+_LOOP_FIX = "some stages are async; await {} instead"
 
 
 class StageCaller:
@@ -22,124 +28,299 @@ class StageCaller:
     Args:
         stages: the stages, in order.
         clock: whether calls cost the seconds that they take.
-        workers: threads for stages that are called at the same time.
+        workers: how many plain stages may work at the same time in threads.
+        as_labels: whether outputs are compared as they are, so that a vector is worth a warning.
 
     >>> caller = StageCaller([Stage("upper", str.upper)], clock=False)
     >>> caller.call(0, "a").output
     'A'
     """
 
-    def __init__(self, stages: Sequence[Stage], *, clock: bool, workers: int | None = None) -> None:
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        *,
+        clock: bool,
+        workers: int | None = None,
+        as_labels: bool = True,
+    ) -> None:
         self.stages = tuple(stages)
-        self._clock = clock
-        self._workers = workers
-        self._pool: ThreadPoolExecutor | None = None
-        self._is_async = [stage.is_async for stage in self.stages]
-        self.any_async = any(self._is_async)
+        self.is_async = [stage.is_async for stage in self.stages]
+        self.any_async = any(self.is_async)
+        self.threads = Threads(workers or 32)
+        self.clock = clock
+        self._as_labels = as_labels
+        self._warned: set[str] = set()
+        self._left = [LeftRunning(stage.name, stage.most_left) for stage in self.stages]
+        self._breakers = [
+            None if stage.breaker is None else BreakerState(stage.breaker) for stage in self.stages
+        ]
+        # Most stages are called once, on one item, without a limit.
+        self._simple = [
+            not (stage.batch or stage.timeout or stage.retry or stage.breaker)
+            for stage in self.stages
+        ]
 
     # ---- one item ----------------------------------------------------------------------------
 
-    def call(self, at: int, item: Any) -> CallResult:
-        """Call a stage on an item."""
+    def call(self, at: int, item: Any, limit: float | None = None) -> CallResult:
+        """Call a stage on an item, which has `limit` seconds left (None: any number)."""
         stage = self.stages[at]
-        start = time.perf_counter()
-        try:
-            if stage.timeout is None:
-                value = stage.call([item])[0] if stage.batch else stage.call(item)
-            else:
-                value = call_within(stage.timeout, stage.call, [item] if stage.batch else item)
-                value = value[0] if stage.batch else value
-        except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
-            return CallResult(None, self._elapsed(start), error)
-        return result_of(value, self._elapsed(start))
+        if self._simple[at] and limit is None and not self.is_async[at]:
+            tried, calls = attempt(stage.call, item), 1
+            if type(tried.value) not in USUAL and is_awaitable(tried.value):
+                tried = self._await_here(at, tried, None)
+        else:
+            tried, calls = self.persist(at, [item] if stage.batch else item, limit)
+        return self._result(at, tried, calls, item)
 
-    def call_together(self, item: Any, last: int) -> list[CallResult]:
+    async def call_async(self, at: int, item: Any, limit: float | None = None) -> CallResult:
+        """The same, awaited; a plain stage works in a thread."""
+        stage = self.stages[at]
+        if self._simple[at] and limit is None and self.is_async[at]:
+            start = time.perf_counter()
+            try:
+                value = await stage.call(item)
+            except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
+                tried = Attempt(None, error, time.perf_counter() - start)
+            else:
+                if type(value) in _LABELS and not self.clock:
+                    return CallResult(value, None)
+                tried = Attempt(value, None, time.perf_counter() - start)
+            return self._result(at, tried, 1, item)
+        tried, calls = await self.persist_async(at, [item] if stage.batch else item, limit)
+        return self._result(at, tried, calls, item)
+
+    def call_together(self, item: Any, last: int, limit: float | None = None) -> list[CallResult]:
         """Call all stages up to the last on an item, at the same time."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="stopwise")
-        calls = [self._pool.submit(self.call, at, item) for at in range(last + 1)]
-        return [call.result() for call in calls]
+        if self.any_async:
+            work = self.call_together_async(item, last, limit)
+            return background.run(work, _LOOP_FIX.format("answer_async"))
+        jobs = [Job(lambda at: self.call(at, item, limit), at) for at in range(last + 1)]
+        for job in jobs[:-1]:
+            self.threads.start(job)
+        # What no thread has begun is done here: a stage that calls a cascade cannot wait for
+        # threads that all wait for it.
+        for job in reversed(jobs):
+            if job.claim():
+                job.run()
+        results = []
+        for job in jobs:
+            job.wait()
+            assert job.result is not None
+            if job.result.error is not None:
+                raise job.result.error
+            results.append(job.result.value)
+        return results
 
-    async def call_async(self, at: int, item: Any) -> CallResult:
-        """Call a stage on an item; a plain one in a thread."""
-        stage = self.stages[at]
-        start = time.perf_counter()
-        given = [item] if stage.batch else item
-        try:
-            if self._is_async[at]:
-                work = stage.call(given)
-            elif stage.timeout is None:
-                work = asyncio.to_thread(stage.call, given)
-            else:
-                work = call_in_thread(stage.call, given)
-            value = await asyncio.wait_for(work, stage.timeout)
-            value = value[0] if stage.batch else value
-        except Exception as error:  # noqa: BLE001
-            return CallResult(None, self._elapsed(start), error)
-        return result_of(value, self._elapsed(start))
-
-    async def call_together_async(self, item: Any, last: int) -> list[CallResult]:
-        """Call all stages up to the last on an item, at the same time."""
-        return await asyncio.gather(*(self.call_async(at, item) for at in range(last + 1)))
-
-    # ---- many items --------------------------------------------------------------------------
-
-    def call_each(self, at: int, items: Any, concurrency: int) -> Sequence[CallResult]:
-        """Call a stage on many items: at once if it takes batches, else on one after another."""
-        if self.stages[at].batch:
-            return self.for_each(at, self.call_batch(at, items), len(items))
-        if self._is_async[at]:
-            return asyncio.run(self._call_each_async(at, items, concurrency))
-        return [self.call(at, item) for item in items]
-
-    async def _call_each_async(self, at: int, items: Any, most: int) -> Sequence[CallResult]:
-        gate = asyncio.Semaphore(most)
-
-        async def call(item: Any) -> CallResult:
-            async with gate:
-                return await self.call_async(at, item)
-
-        return await asyncio.gather(*(call(item) for item in items))
-
-    def call_batch(self, at: int, items: Any) -> CallResult:
-        """One call of a stage that takes batches; its cost is of all items together."""
-        stage = self.stages[at]
-        start = time.perf_counter()
-        try:
-            if self._is_async[at]:
-                value = asyncio.run(asyncio.wait_for(stage.call(items), stage.timeout))
-            elif stage.timeout is None:
-                value = stage.call(items)
-            else:
-                value = call_within(stage.timeout, stage.call, items)
-        except Exception as error:  # noqa: BLE001
-            return CallResult(None, self._elapsed(start), error)
-        return CallResult(value, self._elapsed(start))
-
-    def for_each(self, at: int, whole: CallResult, size: int) -> Sequence[CallResult]:
-        """What one call gave for each of its items; if it failed, it failed for all of them."""
-        share = None if whole.cost is None else whole.cost / size
-        if whole.error is not None:
-            return [whole._replace(cost=share)] * size
-        outputs = whole.output
-        try:
-            got = len(outputs)
-        except TypeError:
-            got = -1
-        if got != size:
-            problem = StopwiseError(
-                f"stage {self.stages[at].name}: need {size} outputs for {size} items, got"
-                f" {got if got >= 0 else repr(outputs)}"
-            )
-            return [CallResult(None, share, problem)] * size
-        values = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
-        return [result_of(value, share) for value in values]
+    async def call_together_async(
+        self, item: Any, last: int, limit: float | None = None
+    ) -> list[CallResult]:
+        """The same, awaited."""
+        return await asyncio.gather(*(self.call_async(at, item, limit) for at in range(last + 1)))
 
     def close(self) -> None:
         """Let go of threads."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        self.threads.close()
 
-    def _elapsed(self, start: float) -> float | None:
-        return time.perf_counter() - start if self._clock else None
+    # ---- until it answers --------------------------------------------------------------------
+
+    def persist(self, at: int, given: Any, limit: float | None) -> tuple[Attempt, int]:
+        """Call a stage as often as its settings say; what came of it, and how many calls."""
+        if self.is_async[at]:
+            work = self.persist_async(at, given, limit)
+            return background.run(work, _LOOP_FIX.format("answer_async or answer_many_async"))
+        tries = _Tries(self.stages[at].retry, limit)
+        while True:
+            refused = self._refused(at)
+            if refused is not None:
+                return tries.ended(refused)
+            tried = self._once(at, given, tries.limit())
+            wait = self._after(at, tries, tried)
+            if wait is None:
+                return tries.ended()
+            time.sleep(wait)
+
+    async def persist_async(self, at: int, given: Any, limit: float | None) -> tuple[Attempt, int]:
+        """The same, awaited."""
+        tries = _Tries(self.stages[at].retry, limit)
+        while True:
+            refused = self._refused(at)
+            if refused is not None:
+                return tries.ended(refused)
+            tried = await self._once_async(at, given, tries.limit())
+            wait = self._after(at, tries, tried)
+            if wait is None:
+                return tries.ended()
+            await asyncio.sleep(wait)
+
+    def _refused(self, at: int) -> Exception | None:
+        """Why a stage is not to be called now, if so."""
+        busy = self._left[at].refusal()
+        if busy is not None:
+            return busy
+        breaker = self._breakers[at]
+        if breaker is not None and not breaker.allows():
+            name = self.stages[at].name
+            return StageRestingError(f"stage {name} failed too often in a row and is left alone")
+        return None
+
+    def _after(self, at: int, tries: _Tries, tried: Attempt) -> float | None:
+        """Note a call; the seconds to wait before the next, or None if it was the last."""
+        if isinstance(tried.error, StageBusyError):
+            tries.refused(tried)
+            return None
+        breaker = self._breakers[at]
+        if breaker is not None:
+            breaker.note(failed=tried.error is not None)
+        return tries.after(tried)
+
+    # ---- once --------------------------------------------------------------------------------
+
+    def _once(self, at: int, given: Any, limit: float | None) -> Attempt:
+        stage = self.stages[at]
+        seconds = _least(stage.timeout, limit)
+        if seconds is None:
+            tried = attempt(stage.call, given)
+        else:
+            within = self.threads.call(stage.call, given, self._left[at], seconds)
+            tried = within or _late(seconds)
+        if tried.error is None and is_awaitable(tried.value):
+            return self._await_here(at, tried, seconds)
+        return tried
+
+    def _await_here(self, at: int, tried: Attempt, seconds: float | None) -> Attempt:
+        """A plain stage returned something to await (`lambda text: client.ask(text)`)."""
+        fix = f"stage {self.stages[at].name} returned an awaitable; await answer_async instead"
+        return background.run(_awaited(tried, seconds), fix)
+
+    async def _once_async(self, at: int, given: Any, limit: float | None) -> Attempt:
+        stage = self.stages[at]
+        seconds = _least(stage.timeout, limit)
+        if self.is_async[at]:
+            # Calling an async function does no work yet: what it does is done in awaiting.
+            return await _awaited(attempt(stage.call, given), seconds)
+        tried = await self.threads.call_async(
+            stage.call, given, self._left[at], stage.timeout, limit
+        )
+        if tried is None:
+            return _late(seconds or 0.0)
+        if tried.error is None and is_awaitable(tried.value):
+            return await _awaited(tried, seconds)
+        return tried
+
+    # ---- results -----------------------------------------------------------------------------
+
+    def cost_of(self, at: int, tried: Attempt, calls: int, size: int = 1) -> float | None:
+        """What calls on so many items cost, as far as the caller knows; None: the known cost."""
+        if self.clock:
+            return tried.seconds
+        return None if calls == 1 else calls * size * self.stages[at].cost
+
+    def _result(self, at: int, tried: Attempt, calls: int, item: Any) -> CallResult:
+        cost = self.cost_of(at, tried, calls)
+        if tried.error is not None:
+            return failure(tried, cost)
+        stage, value = self.stages[at], tried.value
+        if stage.batch:
+            value = outputs_of(stage.name, value, 1)
+            if isinstance(value, Exception):
+                return CallResult(None, cost, value, seconds=tried.seconds)
+            value = value[0]
+        if type(value) not in _LABELS:
+            check_output(stage.name, value)
+            self._look_at(at, value, item)
+        repeats = (calls - 1) * stage.cost
+        return result_of(value, cost, repeats, clock=self.clock)._replace(seconds=tried.seconds)
+
+    def _look_at(self, at: int, value: Any, item: Any) -> None:
+        """Warn, once for each stage, of an output that is a vector where a label is wanted."""
+        if not self._as_labels:
+            return
+        name = self.stages[at].name
+        shape = vector_shape(value)
+        per_character = type(item) is str and type(value) is list and len(value) == len(item) > 1
+        if shape is None and per_character and not self.stages[at].batch:
+            shape = f"a list of {len(value)} values for a text of {len(item)} characters"
+        if shape is not None:
+            self.warn_once(
+                f"stage {name} returned {shape} as one output. Outputs are compared as they are:"
+                " give batch=True if the function takes many items, return the chosen label if"
+                " these are its scores, or say with comparator= when two of them agree"
+            )
+
+    def warn_once(self, message: str) -> None:
+        """Warn of something that holds for a stage and not for one call of it."""
+        if message not in self._warned:
+            self._warned.add(message)
+            warn(message, stacklevel=5)
+
+
+class _Tries:
+    """The calls of a stage for one item: their number, their work, and what is left of its time."""
+
+    def __init__(self, retry: Retry | int | None, limit: float | None) -> None:
+        self._retry = retry if isinstance(retry, Retry) else None
+        self._until = None if limit is None else time.monotonic() + limit
+        self._calls = 0
+        self._seconds = 0.0
+        self._last = Attempt(None, None, 0.0)
+
+    def limit(self) -> float | None:
+        """Seconds that the item has left."""
+        return None if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def after(self, tried: Attempt) -> float | None:
+        """Note a call; the seconds to wait before the next, or None if there is none."""
+        self._calls += 1
+        self._seconds += tried.seconds
+        self._last = tried
+        retry = self._retry
+        if retry is None or not isinstance(tried.error, retry.on) or self._calls > retry.times:
+            return None
+        wait = retry.wait_before(self._calls)
+        left = self.limit()
+        return wait if left is None or wait < left else None
+
+    def refused(self, tried: Attempt) -> None:
+        """Note a call that was not made after all."""
+        if not self._calls:
+            self._last = tried
+
+    def ended(self, refused: Exception | None = None) -> tuple[Attempt, int]:
+        """The last call, with the seconds of all; a refusal counts if there was no call."""
+        last = self._last if refused is None or self._calls else Attempt(None, refused, 0.0)
+        return last._replace(seconds=self._seconds), self._calls
+
+
+def failure(tried: Attempt, cost: float | None) -> CallResult:
+    """The result of a call that raised. What is no failure of a stage, an exit, is raised."""
+    error = tried.error
+    if not isinstance(error, Exception):
+        assert error is not None
+        raise error
+    return CallResult(None, cost, error, seconds=tried.seconds)
+
+
+async def _awaited(tried: Attempt, seconds: float | None) -> Attempt:
+    """Await what a call returned."""
+    if tried.error is not None:
+        return tried
+    start = time.perf_counter()
+    try:
+        value = await asyncio.wait_for(tried.value, seconds)
+    except Exception as error:  # noqa: BLE001
+        spent = tried.seconds + time.perf_counter() - start
+        if isinstance(error, TimeoutError) and not error.args and seconds is not None:
+            return _late(seconds, spent)
+        return Attempt(None, error, spent)
+    return Attempt(value, None, tried.seconds + time.perf_counter() - start)
+
+
+def _late(seconds: float, spent: float | None = None) -> Attempt:
+    error = TimeoutError(f"no output within {seconds:g} s")
+    return Attempt(None, error, seconds if spent is None else spent)
+
+
+def _least(one: float | None, two: float | None) -> float | None:
+    return one if two is None else two if one is None else min(one, two)

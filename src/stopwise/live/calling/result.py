@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stopwise.live.calling.stage import Reported
+import numpy as np
+
+from stopwise.checks import StopwiseError
+from stopwise.live.calling.stage import Reported, Stage
 
 
 class CallResult(NamedTuple):
@@ -15,21 +19,70 @@ class CallResult(NamedTuple):
         cost: what the call really cost, if that is known.
         error: what it raised, if it failed.
         confidence: how sure the stage says it is.
+        seconds: how long it worked.
     """
 
     output: Any
     cost: float | None
     error: Exception | None = None
     confidence: float | None = None
+    seconds: float = 0.0
 
 
-def result_of(value: Any, cost: float | None) -> CallResult:
-    """The result of a call that returned this value, and what it cost as far as was measured.
+def result_of(
+    value: Any, cost: float | None, repeats: float = 0.0, *, clock: bool = False
+) -> CallResult:
+    """The result of a call that returned this value.
+
+    Args:
+        value: an output, or `Reported`.
+        cost: what the call cost as far as the caller knows.
+        repeats: what failed calls before it cost.
+        clock: whether `cost` was measured, and counts whatever the stage reports.
 
     >>> result_of(Reported("yes", confidence=0.9), 0.5)
-    CallResult(output='yes', cost=0.5, error=None, confidence=0.9)
+    CallResult(output='yes', cost=0.5, error=None, confidence=0.9, seconds=0.0)
     """
-    if type(value) is Reported:
-        spent = value.cost if cost is None else cost
-        return CallResult(value.output, spent, confidence=value.confidence)
-    return CallResult(value, cost)
+    if type(value) is not Reported:
+        return CallResult(value, cost)
+    if value.cost is not None and not clock:
+        cost = value.cost + repeats
+    return CallResult(value.output, cost, confidence=value.confidence)
+
+
+def outputs_of(name: str, outputs: Any, size: int) -> Sequence[Any] | Exception:
+    """The outputs of a call on many items, one for each; an error if there are more or fewer.
+
+    >>> outputs_of("model", np.array([1, 2]), 2)
+    [1, 2]
+    """
+    try:
+        got = len(outputs)
+    except TypeError:
+        got = -1
+    if got != size:
+        return StopwiseError(
+            f"stage {name}: need {size} outputs for {size} items, got"
+            f" {got if got >= 0 else 'one ' + type(outputs).__name__}"
+        )
+    return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
+
+
+def results_of(
+    stage: Stage, whole: CallResult, size: int, *, clock: bool = False
+) -> Sequence[CallResult]:
+    """What one call gave for each of its items; if it failed, it failed for all of them.
+
+    >>> whole = CallResult(["a", "b"], 3.0)
+    >>> [one.cost for one in results_of(Stage("model", list, 1, batch=True), whole, 2)]
+    [1.5, 1.5]
+    """
+    share = None if whole.cost is None else whole.cost / size
+    if whole.error is not None:
+        return [whole._replace(cost=share)] * size
+    outputs = outputs_of(stage.name, whole.output, size)
+    if isinstance(outputs, Exception):
+        return [CallResult(None, share, outputs, seconds=whole.seconds)] * size
+    repeats = 0.0 if share is None else max(0.0, share - stage.cost)
+    found = [result_of(value, share, repeats, clock=clock) for value in outputs]
+    return [one._replace(seconds=whole.seconds) for one in found] if whole.seconds else found

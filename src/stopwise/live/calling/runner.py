@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Literal
 
-from stopwise.live.calling.answer import Answer, NoAnswerError
+from stopwise.checks import StopwiseError
+from stopwise.live.calling.answer import Answer
+from stopwise.live.calling.errors import NoAnswerError, describe, warn
 from stopwise.live.calling.result import CallResult
+from stopwise.live.comparing.comparator import MisusedComparatorError
+from stopwise.live.comparing.reader import NOT_COMPARED
 from stopwise.live.learner import Learner
 from stopwise.live.round import Round, RoundOutcome
 
@@ -25,66 +28,115 @@ class RoundRunner:
     def __init__(self, learner: Learner, on_failure: OnFailure) -> None:
         self.learner = learner
         self.on_failure = on_failure
+        self._takes_time = learner.reader.takes_time
 
     def wants_more(self, round: Round) -> bool:
         """Whether the next stage is to be called."""
         at = len(round.outputs)
-        if round.failed and round.failed >> (at - 1) & 1:
-            if self.on_failure == "stop":
+        if round.failed:
+            if round.answer_from is not None:
                 return False
-            if at > round.depth and not self.learner.go_deeper(round):
-                return False
+            if round.failed >> (at - 1) & 1:
+                if self.on_failure == "stop":
+                    return False
+                if at > round.depth and not self.learner.go_deeper(round):
+                    return False
         return at <= round.depth and (at == 0 or self.learner.can_pay(round))
 
     def tell(self, round: Round, result: CallResult) -> None:
         """Tell a round what its next stage gave."""
-        if result.error is None:
-            round.observe(result.output, result.cost, result.confidence)
-            return
-        round.fail(result.error, result.cost)
-        if self.on_failure == "raise":
+        self._tell(round, result)
+        if result.error is not None and self.on_failure == "raise":
             raise result.error
 
     def tell_all(self, round: Round, results: Sequence[CallResult]) -> None:
-        """Tell a round what several stages gave; all are told before a failure is raised."""
-        for result in results:
-            if result.error is None:
-                round.observe(result.output, result.cost, result.confidence)
-            else:
-                round.fail(result.error, result.cost)
+        """Tell a round what stages gave that were called together.
+
+        All are counted before a failure is raised. The answer is the one that calling them one
+        after another would have given: with "stop", of the stages before the first failure.
+        """
+        for at, result in enumerate(results):
+            self._tell(round, result)
+            if result.error is not None and self.on_failure == "stop" and round.answer_from is None:
+                round.answer_from = at
         if self.on_failure == "raise":
             for result in results:
                 if result.error is not None:
                     raise result.error
 
+    @staticmethod
+    def _tell(round: Round, result: CallResult) -> None:
+        if result.error is not None:
+            round.fail(result.error, result.cost)
+            return
+        try:
+            round.observe(result.output, result.cost, result.confidence)
+        except StopwiseError as error:
+            # A cost or a confidence that is no number: the output is as good as any.
+            if round.ended or len(round.outputs) > round.depth:
+                raise
+            warn(f"what a stage reported with its output was not used: {describe(error)}")
+            round.observe(result.output)
+
+    # ---- ending ------------------------------------------------------------------------------
+
     def give_up(self, round: Round) -> None:
         """Count what was seen, and let nothing stand in the way of the error under way."""
         if not round.ended:
+            # Comparing may be what failed, or take long: an interrupt does not wait for it.
+            if self._takes_time and round.compared is None:
+                round.compared = NOT_COMPARED
             try:
                 round.abandon()
             except Exception as error:  # noqa: BLE001
-                _warn(error)
+                _warn_lost(error)
 
     def conclude(self, round: Round) -> Answer:
         """End a round and give its answer, whether or not it can be counted."""
-        recorded = True
         try:
             outcome = round.end()
+        except MisusedComparatorError:
+            self.give_up(round)
+            raise
         except Exception as error:  # noqa: BLE001  # the answer is there: it must not be lost
-            _warn(error)
-            recorded = False
-            answer, stage = self.learner.reader.after(round.outputs, len(round.outputs) - 1)
-            outcome = RoundOutcome(answer, stage, round.cost)
-        return self.answer_of(round, outcome, recorded)
+            return self._uncounted(round, error)
+        return self.answer_of(round, outcome)
 
-    def answer_of(self, round: Round, outcome: RoundOutcome, recorded: bool = True) -> Answer:
+    async def conclude_async(self, round: Round) -> Answer:
+        """The same, awaiting a comparator that takes its time."""
+        if self._takes_time and len(round.outputs) > 1:
+            try:
+                round.compared = await self.learner.reader.compare_async(round.outputs)
+            except BaseException:  # misused, or cancelled
+                self.give_up(round)
+                raise
+        return self.conclude(round)
+
+    def _uncounted(self, round: Round, error: Exception) -> Answer:
+        """The answer of a round that could not be counted, or only without comparing."""
+        _warn_lost(error)
+        if not round.ended:
+            round.compared = NOT_COMPARED
+            round.unusual = True
+            try:
+                return self.answer_of(round, round.end(), recorded=False)
+            except NoAnswerError:
+                raise
+            except Exception as again:  # noqa: BLE001
+                _warn_lost(again)
+        usable = len(round.outputs) if round.answer_from is None else round.answer_from
+        answer, stage = self.learner.reader.after(round.outputs, usable - 1)
+        return self.answer_of(round, RoundOutcome(answer, stage, round.cost), recorded=False)
+
+    def answer_of(self, round: Round, outcome: RoundOutcome, *, recorded: bool = True) -> Answer:
         """The answer of a round that has ended."""
         names = self.learner.stages
         if outcome.stage is None and round.failed:
             failed, error = round.errors[-1]
             raise NoAnswerError(
-                f"no stage answered; {names[failed]} failed last ({error!r})"
+                f"no stage answered; {names[failed]} failed last ({describe(error)})"
             ) from (error if isinstance(error, Exception) else None)
+        compared = round.compared
         return Answer(
             outcome.answer,
             None if outcome.stage is None else names[outcome.stage],
@@ -93,11 +145,22 @@ class RoundRunner:
             outcome.cost,
             tuple((names[at], error) for at, error in round.errors),
             round.advice if self.learner.settings.mode == "advise" else None,
-            recorded,
+            recorded and (compared is None or compared.complete),
+        )
+
+    def unanswered(self, round: Round, error: Exception) -> Answer:
+        """What stands among many answers for an item that has none."""
+        names = self.learner.stages
+        return Answer(
+            None,
+            None,
+            names[round.depth if round.drawn_depth is None else round.drawn_depth],
+            round.probability,
+            round.cost,
+            tuple((names[at], failed) for at, failed in round.errors),
+            error=error,
         )
 
 
-def _warn(error: Exception) -> None:
-    warnings.warn(
-        f"this round was answered but could not be counted: {error!r}", RuntimeWarning, stacklevel=4
-    )
+def _warn_lost(error: Exception) -> None:
+    warn(f"this round was answered but could not be counted: {describe(error)}", stacklevel=5)

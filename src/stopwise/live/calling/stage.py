@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
-from stopwise.checks import fail, finite_number
+from stopwise.checks import fail, finite_number, whole_number
+from stopwise.live.calling.retrying import Breaker, Retry
 
 
 class Reported(NamedTuple):
@@ -40,6 +41,11 @@ class Stage:
             given) and returns as many outputs.
         timeout: seconds after which a call has failed. A plain function cannot be interrupted: it
             is left to finish in its thread and its output is not used.
+        retry: how often a failed call is made again, and after which waits: a number, or a `Retry`.
+            Every call costs.
+        breaker: when a stage that keeps failing is left alone for a while; see `Breaker`.
+        most_left: how many calls that ran out of time may be left running; beyond that the stage
+            fails at once, without being called.
 
     >>> Stage("upper", str.upper, 1)("a")
     'A'
@@ -50,6 +56,9 @@ class Stage:
     cost: float = 0.0
     batch: bool = False
     timeout: float | None = None
+    retry: Retry | int | None = None
+    breaker: Breaker | None = None
+    most_left: int = 32
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -64,6 +73,12 @@ class Stage:
             finite_number(f"stage {self.name}: timeout", self.timeout, accepted) <= 0
         ):
             raise fail(f"stage {self.name}: timeout", self.timeout, accepted)
+        if self.retry is not None and not isinstance(self.retry, Retry):
+            number = whole_number(f"stage {self.name}: retry", self.retry, least=0)
+            object.__setattr__(self, "retry", Retry(number))
+        if self.breaker is not None and not isinstance(self.breaker, Breaker):
+            raise fail(f"stage {self.name}: breaker", self.breaker, "a Breaker, or None")
+        whole_number(f"stage {self.name}: most_left", self.most_left, least=0)
 
     @property
     def is_async(self) -> bool:
@@ -87,6 +102,9 @@ def stage(
     name: str | None = None,
     batch: bool = False,
     timeout: float | None = None,
+    retry: Retry | int | None = None,
+    breaker: Breaker | None = None,
+    most_left: int = 32,
 ) -> Callable[[Callable[[Any], Any]], Stage]: ...
 def stage(
     function: Callable[[Any], Any] | None = None,
@@ -96,6 +114,9 @@ def stage(
     name: str | None = None,
     batch: bool = False,
     timeout: float | None = None,
+    retry: Retry | int | None = None,
+    breaker: Breaker | None = None,
+    most_left: int = 32,
 ) -> Stage | Callable[[Callable[[Any], Any]], Stage]:
     """Make a plain function a stage.
 
@@ -107,8 +128,7 @@ def stage(
     """
 
     def make(function: Callable[[Any], Any]) -> Stage:
-        return Stage(
-            name or str(getattr(function, "__name__", "stage")), function, cost, batch, timeout
-        )
+        called = name or str(getattr(function, "__name__", "stage"))
+        return Stage(called, function, cost, batch, timeout, retry, breaker, most_left)
 
     return make if function is None else make(function)

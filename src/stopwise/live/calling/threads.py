@@ -1,65 +1,301 @@
-"""Calls that may be given up: a function that does not return must not take the cascade with it.
+"""Plain functions in threads: at most a number of them, and one that does not return is left.
 
-Threads of a pool are waited for when the interpreter ends, and a call that never returns keeps its
-place in it for ever. So a call with a timeout has a thread of its own, which nobody waits for.
+A call that runs out of time cannot be stopped. Its thread is left to finish and nobody waits for
+it, not even when the interpreter ends. How many may be left running is limited for each stage.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import queue
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+from stopwise.live.calling.errors import StageBusyError
+
+IDLE_SECONDS = 2.0
+"""A thread that has had nothing to do for so long ends."""
 
 
-def call_within(seconds: float, function: Callable[[Any], Any], item: Any) -> Any:
-    """Call a function, or raise TimeoutError when it has not returned in time.
+class Attempt(NamedTuple):
+    """What came of calling a function: its value or its error, and the seconds it worked."""
 
-    >>> call_within(5, len, "abc")
+    value: Any
+    error: BaseException | None
+    seconds: float
+
+
+def attempt(function: Callable[[Any], Any], item: Any) -> Attempt:
+    """Call a function here and now. Interrupts are raised, all else is the function's failure.
+
+    >>> attempt(len, "abc").value
     3
     """
-    done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-    _start(lambda: done.put(_outcome(function, item)))
+    start = time.perf_counter()
     try:
-        value, error = done.get(timeout=seconds)
-    except queue.Empty:
-        raise TimeoutError(f"no output within {seconds:g} s") from None
-    if error is not None:
-        raise error
-    return value
+        value = function(item)
+    except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
+        return Attempt(None, error, time.perf_counter() - start)
+    return Attempt(value, None, time.perf_counter() - start)
 
 
-async def call_in_thread(function: Callable[[Any], Any], item: Any) -> Any:
-    """Await a plain function that runs in a thread of its own; cancelling leaves the thread."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
+class LeftRunning:
+    """How many calls of one stage ran out of time and have not returned.
 
-    def settle(value: Any, error: BaseException | None) -> None:
-        if future.done():  # given up meanwhile
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
+    Args:
+        stage: the name of the stage.
+        most: beyond how many it is not called. Those that run when that many have been left may be
+            left too.
 
-    def run() -> None:
-        value, error = _outcome(function, item)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, value, error)
+    >>> LeftRunning("slow", 2).refusal() is None
+    True
+    """
 
-    _start(run)
-    return await future
+    def __init__(self, stage: str, most: int) -> None:
+        self._stage = stage
+        self._most = most
+        self.number = 0
+        self._lock = threading.Lock()
+
+    def refusal(self) -> StageBusyError | None:
+        """Why the stage is not to be called now, if so."""
+        number = self.number
+        if not number or number < self._most:
+            return None
+        return StageBusyError(
+            f"stage {self._stage}: {number} calls that ran out of time are still running; it is not"
+            " called until one of them returns"
+        )
+
+    def add(self, change: int) -> None:
+        """One more, or one less."""
+        with self._lock:
+            self.number += change
 
 
-def _outcome(function: Callable[[Any], Any], item: Any) -> tuple[Any, BaseException | None]:
-    try:
-        return function(item), None
-    except BaseException as error:  # noqa: BLE001  # raised again where the call was made
-        return None, error
+_QUEUED, _RUNNING, _DONE, _LEFT = range(4)
 
 
-def _start(run: Callable[[], None]) -> None:
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(run,), name="stopwise", daemon=True).start()
+class Job:
+    """One call that a thread does."""
+
+    __slots__ = (
+        "context", "done", "function", "item", "left", "lock", "on_done", "on_start", "result",
+        "state",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        item: Any,
+        left: LeftRunning | None = None,
+        on_done: Callable[[], None] | None = None,
+        on_start: Callable[[], None] | None = None,
+    ) -> None:
+        self.function, self.item, self.left = function, item, left
+        self.context = contextvars.copy_context()
+        self.lock = threading.Lock()
+        self.state = _QUEUED
+        self.done = threading.Event() if on_done is None else None
+        self.on_done, self.on_start = on_done, on_start
+        self.result: Attempt | None = None
+
+    def claim(self) -> bool:
+        """Take the job, if nobody has; who takes it must run it, or nobody will."""
+        with self.lock:
+            mine = self.state == _QUEUED
+            if mine:
+                self.state = _RUNNING
+            return mine
+
+    def leave(self) -> int | None:
+        """Stop waiting for it: whether it was queued or running; None if it has just been done."""
+        with self.lock:
+            if self.state == _DONE:
+                return None
+            before, self.state = self.state, _LEFT
+            if before == _RUNNING and self.left is not None:
+                self.left.add(1)
+            return before
+
+    def wait(self) -> None:
+        """Wait until it is done."""
+        assert self.done is not None
+        self.done.wait()
+
+    def run(self) -> bool:
+        """Do the job and tell who waits. False if nobody does any more."""
+        refused = None if self.left is None else self.left.refusal()
+        if refused is not None:
+            return self._finish(Attempt(None, refused, 0.0))
+        if self.on_start is not None:
+            self.on_start()
+        start = time.perf_counter()
+        try:
+            result = self.context.run(attempt, self.function, self.item)
+        except BaseException as error:  # noqa: BLE001  # an exit is raised where the call was made
+            result = Attempt(None, error, time.perf_counter() - start)
+        return self._finish(result)
+
+    def _finish(self, result: Attempt) -> bool:
+        with self.lock:
+            if self.state == _LEFT:
+                if self.left is not None:
+                    self.left.add(-1)
+                return False
+            self.state = _DONE
+            self.result = result
+        if self.done is not None:
+            self.done.set()
+        elif self.on_done is not None:
+            self.on_done()
+        return True
+
+
+class Threads:
+    """Threads that are started when needed, used again, and never waited for.
+
+    Args:
+        most: how many work at the same time for async callers; more calls wait in a queue. A caller
+            that waits in its own thread is never queued, so that stages may call cascades.
+
+    >>> Threads(2).call(len, "abc", LeftRunning("len", 1), 5.0).value
+    3
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without threads, as a child process must: they do not fork."""
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._queue: deque[Job] = deque()
+        self._idle: list[queue.SimpleQueue[Job | None]] = []
+        self._working = 0
+
+    def call(
+        self, function: Callable[[Any], Any], item: Any, left: LeftRunning, limit: float
+    ) -> Attempt | None:
+        """Call a function in a thread; None if it has not returned after `limit` seconds."""
+        job = Job(function, item, left)
+        self.start(job, at_once=True)
+        assert job.done is not None
+        try:
+            if job.done.wait(limit) or not self.leave(job):
+                return job.result
+        except BaseException:  # an interrupt
+            self.leave(job)
+            raise
+        return None
+
+    async def call_async(
+        self,
+        function: Callable[[Any], Any],
+        item: Any,
+        left: LeftRunning,
+        timeout: float | None = None,
+        limit: float | None = None,
+    ) -> Attempt | None:
+        """The same, awaited; None if it ran out of time.
+
+        Args:
+            function: the function to call, with `item`.
+            left: counts the calls that are left running.
+            timeout: seconds of work; waiting for a thread does not count.
+            limit: seconds from now; waiting for a thread does.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        timers: list[asyncio.TimerHandle] = []
+
+        def settle(in_time: bool) -> None:
+            if not future.done():
+                future.set_result(in_time)
+
+        def tell(call: Callable[..., Any], *arguments: Any) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(call, *arguments)
+
+        def begin_timeout() -> None:
+            timers.append(loop.call_later(timeout or 0.0, settle, False))
+
+        on_start = None if timeout is None else lambda: tell(begin_timeout)
+        job = Job(function, item, left, lambda: tell(settle, True), on_start)
+        if limit is not None:
+            timers.append(loop.call_later(limit, settle, False))
+        self.start(job)
+        try:
+            in_time = await future
+        except BaseException:  # cancelled
+            self.leave(job)
+            raise
+        finally:
+            for timer in timers:
+                timer.cancel()
+        return job.result if in_time or not self.leave(job) else None
+
+    def start(self, job: Job, *, at_once: bool = False) -> None:
+        """Give a job to a thread; `at_once`, to one that is free or new."""
+        if self._process != os.getpid():
+            self._begin()
+        with self._lock:
+            if self._idle:
+                self._working += 1
+                self._idle.pop().put(job)
+            elif at_once or self._working < self._most:
+                self._start_thread(job)
+            else:
+                self._queue.append(job)
+
+    def leave(self, job: Job) -> bool:
+        """Stop waiting for a job; its place is free for others. False if it has just been done."""
+        left = job.leave()
+        if left == _RUNNING:
+            with self._lock:
+                self._working -= 1
+                if self._queue and self._working < self._most:
+                    self._start_thread(self._queue.popleft())
+        return left is not None
+
+    def close(self) -> None:
+        """Let threads that have nothing to do end now."""
+        with self._lock:
+            for mailbox in self._idle:
+                mailbox.put(None)
+            self._idle.clear()
+
+    def _start_thread(self, job: Job) -> None:
+        self._working += 1
+        threading.Thread(target=self._work, args=(job,), name="stopwise", daemon=True).start()
+
+    def _work(self, job: Job | None) -> None:
+        mailbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        while job is not None:
+            if job.claim() and not job.run():
+                return  # left: its place was given to others
+            job = self._next(mailbox)
+
+    def _next(self, mailbox: queue.SimpleQueue[Job | None]) -> Job | None:
+        """The next job of a thread; None when it is to end."""
+        with self._lock:
+            if self._queue and self._working <= self._most:
+                return self._queue.popleft()
+            self._working -= 1
+            if len(self._idle) >= self._most:
+                return None
+            self._idle.append(mailbox)
+        try:
+            return mailbox.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            with self._lock:
+                if mailbox in self._idle:
+                    self._idle.remove(mailbox)
+                    return None
+        return mailbox.get()

@@ -1,20 +1,40 @@
 """A comparator: when do two answers agree?
 
 A comparator is a key (answers agree when their keys are equal; a key of None is an abstention) or a
-function of two answers. Keys are to be preferred: they are taken once for each answer, and a batch
-is compared at once.
+function of two answers. Keys are to be preferred: they are taken once for each answer.
+
+It is *sound* if agreeing implies being equally right. Too strict a comparator only costs money; one
+that is too loose breaks what Stopwise calls certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from stopwise.checks import StopwiseError
 from stopwise.evidence import ABSTAINED
+from stopwise.live.calling import background
+from stopwise.live.calling.stage import Reported
 
-Key = Callable[[Any], Hashable]
-Agree = Callable[[Any, Any], bool]
+Key = Callable[[Any], Hashable | Awaitable[Hashable]]
+Verdict = bool | None | Reported
+Agree = Callable[[Any, Any], Verdict | Awaitable[Verdict]]
+
+_LOOP_FIX = "the comparator is async; await round.end_async() or Cascade.answer_async instead"
+
+
+class MisusedComparatorError(StopwiseError):
+    """A comparator said something that is neither yes nor no; its function must be fixed."""
+
+
+class Judged(NamedTuple):
+    """What a comparator said of two answers, and what it cost; None where it cannot say."""
+
+    agree: bool | None
+    cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -24,33 +44,85 @@ class Comparator:
     Args:
         label: what stands in a snapshot, so that counts of another comparator are refused.
         key: answers agree when their keys are equal.
-        agree: or, says of two answers whether they agree.
+        agree: or, says of two answers (of two keys, where there is a key) whether they agree.
+        may_abstain: whether `agree` may return None: it cannot say.
+        quick: whether it is so quick that an event loop need not be spared.
+
+    >>> Comparator("folded", key=str.casefold).agrees("Yes", "yes")
+    True
     """
 
     label: str
     key: Key | None = None
     agree: Agree | None = None
+    may_abstain: bool = False
+    quick: bool = False
+
+    @property
+    def is_async(self) -> bool:
+        """Whether a function of it must be awaited."""
+        return any(inspect.iscoroutinefunction(part) for part in (self.key, self.agree))
 
     def agrees(self, one: Any, two: Any) -> bool | None:
-        """Whether two answers agree; None where one of them is an abstention.
-
-        >>> Comparator("folded", key=str.casefold).agrees("Yes", "yes")
-        True
-        """
-        if self.key is not None:
-            one = ABSTAINED if one is ABSTAINED else self.key(one)
-            two = ABSTAINED if two is ABSTAINED else self.key(two)
-        if one is ABSTAINED or two is ABSTAINED:
+        """Whether two answers agree; None where one of them is an abstention, or it cannot say."""
+        first, second = self.key_of(one), self.key_of(two)
+        if first is ABSTAINED or second is ABSTAINED:
             return None
-        return bool(one == two if self.agree is None else self.agree(one, two))
+        return self.judge(first, second).agree
+
+    def key_of(self, answer: Any) -> Any:
+        """What is compared in the place of an answer."""
+        if self.key is None or answer is ABSTAINED:
+            return answer
+        return self.checked_key(settle(self.key(answer)))
 
     def keys(self, answers: Sequence[Any]) -> Sequence[Any]:
         """What is compared, in the place of each answer."""
-        key = self.key
-        if key is None:
-            return answers
-        return [ABSTAINED if answer is ABSTAINED else key(answer) for answer in answers]
+        return [self.key_of(answer) for answer in answers]
 
     def differ(self, one: Any, two: Any) -> bool:
-        """Whether two keys (answers, where there is no key) disagree."""
-        return not (one == two if self.agree is None else self.agree(one, two))
+        """Whether two keys (answers, where there is no key) disagree; not to know is to differ."""
+        return not self.judge(one, two).agree
+
+    def judge(self, one: Any, two: Any) -> Judged:
+        """Compare two keys (answers, where there is no key)."""
+        if self.agree is None:
+            return Judged(bool(one == two))
+        return self.read_verdict(settle(self.agree(one, two)))
+
+    def checked_key(self, key: Any) -> Any:
+        """Refuse a key that would never be equal to another."""
+        if hasattr(key, "__next__"):
+            raise MisusedComparatorError(
+                f"comparator {self.label}: its key is a {type(key).__name__}; return text, a number"
+                " or a tuple"
+            )
+        return key
+
+    def read_verdict(self, verdict: Any) -> Judged:
+        """Read what the function of two returned.
+
+        >>> Comparator("by(x)").read_verdict(Reported(True, cost=0.01))
+        Judged(agree=True, cost=0.01)
+        """
+        cost = 0.0
+        if type(verdict) is Reported:
+            verdict, cost = verdict.output, verdict.cost or 0.0
+        if verdict is None and self.may_abstain:
+            return Judged(None, cost)
+        # NumPy's booleans equal True and False; a similarity such as 0.3 does not.
+        if verdict is None or isinstance(verdict, str) or verdict not in (True, False):
+            accepted = "True, False or None" if self.may_abstain else "True or False"
+            fix = "" if self.may_abstain else " (judge(...) may return None, for 'cannot say')"
+            raise MisusedComparatorError(
+                f"comparator {self.label}: returned {type(verdict).__name__}, but need {accepted}"
+                + fix
+            )
+        return Judged(bool(verdict), cost)
+
+
+def settle(value: Any) -> Any:
+    """A value, or what awaiting it gives."""
+    if inspect.isawaitable(value):
+        return background.run(value, _LOOP_FIX)
+    return value

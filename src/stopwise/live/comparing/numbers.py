@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable
+from fractions import Fraction
 from typing import Any
 
 from stopwise.checks import fail, finite_number
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.comparator import Comparator
 
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
+_PLAIN = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
 
 def number(absolute: float = 0.0, *, relative: float = 0.0) -> Comparator:
     """Numbers agree within a tolerance; what is not a number is an abstention.
+
+    Text is read as a number with a decimal point; commas may only part thousands ("1,250.5"). Where
+    a comma could mean something else ("3,5") the text is an abstention.
+
+    A tolerance is not transitive: with `number(t)`, an answer that agrees with one that is right
+    within t is itself right only within 2 t.
 
     >>> number(0.5).agrees("3.2", 3.5)
     True
     >>> number(relative=0.01).agrees(100, 102)
     False
-    >>> number().agrees("about 3", 3) is None
+    >>> number().agrees("3,5", 35) is None
     True
     """
     for field, value in (("absolute", absolute), ("relative", relative)):
@@ -26,14 +37,34 @@ def number(absolute: float = 0.0, *, relative: float = 0.0) -> Comparator:
             raise fail(field, value, "a tolerance of 0 or more")
 
     def agree(one: float, two: float) -> bool:
-        return math.isclose(one, two, abs_tol=absolute, rel_tol=relative)
+        if one == two:
+            return True
+        # Exact, so that whole numbers beyond 2^53 do not agree because a float rounds them.
+        gap, largest = abs(Fraction(one) - Fraction(two)), max(abs(one), abs(two))
+        return gap <= absolute or gap <= Fraction(relative) * Fraction(largest)
 
-    return Comparator(f"number({absolute!r}, relative={relative!r})", key=_number, agree=agree)
+    label = f"number({absolute!r}, relative={relative!r})"
+    return Comparator(label, key=_number, agree=agree, quick=True)
 
 
 def _number(output: Any) -> Hashable:
+    if isinstance(output, str):
+        text = output.strip()
+        if _GROUPED.fullmatch(text):
+            text = text.replace(",", "")
+        elif not _PLAIN.fullmatch(text):
+            return ABSTAINED
+        try:
+            return int(text) if text.lstrip("+-").isdigit() else _finite(float(text))
+        except ValueError:  # more digits than Python reads
+            return ABSTAINED
+    if isinstance(output, int):
+        return int(output)
     try:
-        value = float(output.strip().replace(",", "") if isinstance(output, str) else output)
-    except (TypeError, ValueError):
+        return _finite(float(output))
+    except (TypeError, ValueError, OverflowError):
         return ABSTAINED
+
+
+def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else ABSTAINED

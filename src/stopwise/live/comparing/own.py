@@ -1,30 +1,114 @@
-"""Comparators from a user's own functions."""
+"""Comparators from a user's own functions, plain or async."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import inspect
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from types import CellType, CodeType
 from typing import Any
 
-from stopwise.checks import fail
+from stopwise.checks import fail, whole_number
 from stopwise.live.comparing.comparator import Agree, Comparator, Key
 from stopwise.live.comparing.texts import exact, folded
 
 
-def by_key(key: Key, label: str | None = None) -> Comparator:
+def by_key(key: Key, label: str | None = None, *, quick: bool = False) -> Comparator:
     """Answers agree when a function of each gives the same; None from it is an abstention.
+
+    Args:
+        key: a function of an answer, plain or async.
+        label: stands in snapshots; a lambda without one is named by a hash of its code.
+        quick: whether it may be called on an event loop (else async cascades use a thread).
 
     >>> by_key(len).agrees("abc", "xyz")
     True
     """
-    return Comparator(label or f"by_key({_name(key)})", key=key)
+    return Comparator(label or f"by_key({name_of(key)})", key=key, quick=quick)
 
 
-def by(agree: Agree, label: str | None = None) -> Comparator:
-    """Answers agree when a function of two says so; it need not be transitive.
+def by(agree: Agree, label: str | None = None, *, quick: bool = False) -> Comparator:
+    """Answers agree when a function of two says True; it need not be transitive.
+
+    Args:
+        agree: a function of two answers, plain or async, that returns True or False.
+        label: stands in snapshots; a lambda without one is named by a hash of its code.
+        quick: whether it may be called on an event loop (else async cascades use a thread).
 
     >>> by(lambda one, two: one[0] == two[0]).agrees("abc", "axe")
     True
     """
-    return Comparator(label or f"by({_name(agree)})", agree=agree)
+    return Comparator(label or f"by({name_of(agree)})", agree=agree, quick=quick)
+
+
+def judge(agree: Agree, label: str | None = None, *, remember: int = 10_000) -> Comparator:
+    """A judge of two answers, such as a language model: may be async, may cost, may not know.
+
+    Args:
+        agree: a function of two answers that returns True, False or None (it cannot say: then the
+            pair is not counted), or `Reported(verdict, cost=...)`. What it costs is part of what
+            the round costs.
+        label: stands in snapshots.
+        remember: how many verdicts are kept, so that a pair of answers (in either order) that comes
+            again is neither asked nor paid for again; 0 asks every time.
+
+    >>> same_length = judge(lambda one, two: len(one) == len(two) if one and two else None)
+    >>> same_length.agrees("abc", "xyz"), same_length.agrees("abc", "")
+    (True, None)
+    """
+    most = whole_number("remember", remember, least=0)
+    given = label or f"judge({name_of(agree)})"
+    asked = _remembering(agree, most) if most else agree
+    return Comparator(given, agree=asked, may_abstain=True)
+
+
+def _remembering(agree: Agree, most: int) -> Agree:
+    """The same function of two, which keeps its latest verdicts."""
+    verdicts: OrderedDict[Hashable, bool | None] = OrderedDict()
+    lock = threading.Lock()
+
+    def recall(one: Any, two: Any) -> tuple[Hashable, Any]:
+        try:
+            pair = frozenset(((type(one), one), (type(two), two)))
+            with lock:
+                return pair, verdicts.get(pair, _UNKNOWN)
+        except TypeError:  # answers that cannot be hashed are judged every time
+            return None, _UNKNOWN
+
+    def keep(pair: Hashable, verdict: Any) -> Any:
+        if pair is not None:
+            bare = getattr(verdict, "output", verdict)
+            with lock:
+                verdicts[pair] = bare
+                if len(verdicts) > most:
+                    verdicts.popitem(last=False)
+        return verdict
+
+    if inspect.iscoroutinefunction(agree):
+
+        async def ask_async(one: Any, two: Any) -> Any:
+            pair, verdict = recall(one, two)
+            return keep(pair, await agree(one, two)) if verdict is _UNKNOWN else verdict
+
+        return ask_async
+
+    def ask(one: Any, two: Any) -> Any:
+        pair, verdict = recall(one, two)
+        if verdict is not _UNKNOWN:
+            return verdict
+        found = agree(one, two)
+        if inspect.isawaitable(found):
+
+            async def later() -> Any:
+                return keep(pair, await found)
+
+            return later()
+        return keep(pair, found)
+
+    return ask
 
 
 def make_comparator(comparator: Comparator | Agree | str) -> Comparator:
@@ -44,5 +128,54 @@ def make_comparator(comparator: Comparator | Agree | str) -> Comparator:
     raise fail("comparator", comparator, "a Comparator, a function of two, 'exact' or 'folded'")
 
 
-def _name(function: Any) -> str:
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
+def name_of(function: Any) -> str:
+    """A name that tells functions apart: lambdas and inner functions by a hash of their code.
+
+    >>> name_of(len), name_of(lambda text: text[0]) == name_of(lambda text: text[1])
+    ('len', False)
+    """
+    if isinstance(function, functools.partial):
+        settings = sorted(function.keywords.items())
+        return f"{name_of(function.func)}, {function.args!r}, {settings!r}"
+    name = str(getattr(function, "__qualname__", type(function).__qualname__))
+    code = getattr(function, "__code__", None)
+    if code is None or "<" not in name:
+        return name
+    digest = hashlib.sha256()
+    _digest_code(digest, code)
+    cells = [_content(cell) for cell in getattr(function, "__closure__", None) or ()]
+    for value in (*cells, getattr(function, "__defaults__", None)):
+        inner = getattr(value, "__code__", None)
+        if inner is not None:
+            _digest_code(digest, inner)
+        else:
+            digest.update(_stable_text(value).encode())
+    return f"{name.rpartition('.')[2]} {digest.hexdigest()[:12]}"
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return None
+
+
+def _digest_code(digest: Any, code: CodeType) -> None:
+    digest.update(code.co_code)
+    digest.update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _digest_code(digest, constant)
+        else:
+            digest.update(_stable_text(constant).encode())
+
+
+def _stable_text(value: Any) -> str:
+    """Text that is the same in every run; what has none, such as an object, by its type."""
+    if isinstance(value, (set, frozenset)):
+        return repr(sorted(map(repr, value)))
+    text = repr(value)
+    return type(value).__qualname__ if " at 0x" in text else text
+
+
+_UNKNOWN = object()

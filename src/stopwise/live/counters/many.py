@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from stopwise.agreement import count_partition, distinct, partitions
@@ -16,24 +13,24 @@ from stopwise.problem import IntArray
 def count_columns(
     count: int,
     depths: IntArray,
-    where: Sequence[IntArray],
-    columns: Sequence[Any],
+    codes: IntArray,
 ) -> Tally:
-    """The counters of many rounds whose outputs stand in columns; every stage answered.
+    """The counters of many rounds whose outputs are coded; every stage that was called answered.
 
-    >>> rows, outputs = [np.array([0, 1]), np.array([1])], [np.array([5, 5]), np.array([7])]
-    >>> count_columns(2, np.array([0, 1]), rows, outputs).disagreed
+    Args:
+        count: how many stages.
+        depths: of every round.
+        codes: a row for each round, a column for each stage: equal where the outputs are, -1 where
+            the stage was not called.
+
+    >>> count_columns(2, np.array([0, 1]), np.array([[5, -1], [5, 7]])).disagreed
     [1]
     """
     delta = Tally(count)
     values, at = delta.values, delta.layout
-    size = len(depths)
-    values[at.rounds] = size
+    values[at.rounds] = len(depths)
     for stage, times in enumerate(np.bincount(depths, minlength=count).tolist()):
         values[at.lengths + stage] = values[at.stops + stage] = times
-    codes = np.full((size, count), -1, dtype=np.int64)
-    for stage, (rows, column) in enumerate(zip(where, _coded(columns), strict=True)):
-        codes[rows, stage] = column
     for partition, times in distinct(partitions(codes)):
         added = count_partition(partition)
         for i, j, differs in added.pairs:
@@ -42,10 +39,3 @@ def count_columns(
         values[at.switched] += times * added.switched
         values[at.switched_twice] += times * added.switched_twice
     return delta
-
-
-def _coded(columns: Sequence[Any]) -> list[IntArray]:
-    """The outputs of all stages as codes, equal where the outputs are."""
-    _, codes = np.unique(np.concatenate([*columns]), return_inverse=True)
-    ends = np.cumsum([len(column) for column in columns])[:-1]
-    return np.split(codes.ravel(), ends)

@@ -70,13 +70,20 @@ def pair_list(count: int) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=4096)
-def added_by(answered: int, disagreed: int) -> Added:
+def added_by(answered: int, disagreed: int, undecided: int = 0) -> Added:
     """What a round adds in which these stages answered and these pairs disagreed (bits).
+
+    A pair that the comparator could not decide is neither seen nor disagreed.
 
     >>> added_by(0b101, 0b010)
     Added(((1, True),), switched 0, twice 0)
     """
-    counted = count_prefix(bits(answered), lambda i, j: bool(disagreed >> pair_number(i, j) & 1))
+
+    def differ(i: int, j: int) -> bool | None:
+        number = pair_number(i, j)
+        return None if undecided >> number & 1 else bool(disagreed >> number & 1)
+
+    counted = count_prefix(bits(answered), differ)
     pairs = tuple((pair_number(i, j), differs) for i, j, differs in counted.pairs)
     return Added(answered, pairs, counted.switched, counted.switched_twice)
 

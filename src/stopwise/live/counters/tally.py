@@ -103,7 +103,7 @@ class Tally:
     def what_adds(self, record: RoundRecord) -> Added:
         """What a round adds to the counters of pairs."""
         if self.recorder is None:
-            return added_by(record.answered, record.disagreed)
+            return added_by(record.answered, record.disagreed, record.undecided)
         return recorded_by(self.recorder, self.stage_count, record)
 
     def with_round(self, record: RoundRecord, added: Added) -> list[Any]:
@@ -126,7 +126,7 @@ class Tally:
                 values[at.abstained + stage] += not (failed or answered >> stage & 1)
         if record.costs is not None:
             for stage, cost in enumerate(record.costs):
-                if cost is not None:
+                if cost is not None and not record.failed >> stage & 1:
                     values[at.cost_sums + stage] += cost
                     values[at.cost_counts + stage] += 1
         if record.advised is not None:
@@ -286,7 +286,11 @@ def real_evidence(
 def recorded_by(policy: Policy, count: int, record: RoundRecord) -> Added:
     """What a policy that counts in its own way adds for a round."""
     added = Evidence(count)
-    prefix = tokens(record.answered, record.disagreed, record.called)
+    answered = record.answered
+    for at, (_, j) in enumerate(pair_list(record.called)):
+        if record.undecided >> at & 1:  # it knows only answers, so the deeper one is left out
+            answered &= ~(1 << j)
+    prefix = tokens(answered, record.disagreed, record.called)
     policy.record(added, record.number, prefix)  # type: ignore[arg-type]
     pairs: list[tuple[int, bool]] = []
     for at, (i, j) in enumerate(pair_list(count)):

@@ -175,7 +175,9 @@ def _count(form: Any, state: SegmentCounters, watch: DriftWatch | None) -> None:
     record = RoundRecord.from_form(form)
     state.apply(record)
     if watch is not None:  # alarms of the past were told when they came
-        watch.observe(record.segment, added_by(record.answered, record.disagreed).pairs)
+        watch.observe(
+            record.segment, added_by(record.answered, record.disagreed, record.undecided).pairs
+        )
     state.begun = max(state.begun, record.sequence)
 
 

@@ -8,6 +8,7 @@ from stopwise.evidence import Evidence
 from stopwise.logs.judging.log_warning import LogWarning
 from stopwise.logs.judging.mistake_costs import MistakeCostRange
 from stopwise.logs.judging.over_time import LogPart
+from stopwise.logs.judging.readings import Readings
 from stopwise.logs.judging.scoring import TruthScore
 from stopwise.logs.judging.segments import Segment
 from stopwise.logs.judging.verdict import Verdict
@@ -22,7 +23,8 @@ class Findings:
     Attributes:
         name: what to call the log.
         rows: items of the log.
-        verdict: where to stop, and how far that can be known.
+        verdict: what is certain, and where the paper's rule stops.
+        readings: where each reading stops, and which one the headline takes.
         evidence: the pair counters of all rows.
         mistake_cost_ranges: which stage the rule chooses at which mistake cost.
         what_ifs: what dropping a stage or swapping two would change.
@@ -36,6 +38,7 @@ class Findings:
     name: str
     rows: int
     verdict: Verdict
+    readings: Readings
     evidence: Evidence
     mistake_cost_ranges: tuple[MistakeCostRange, ...]
     what_ifs: tuple[WhatIf, ...]

@@ -48,8 +48,9 @@ def mistake_cost_ranges(verdict: Verdict) -> tuple[MistakeCostRange, ...]:
     for pair in verdict.pairs:
         shares[pair.shallow, pair.deep] = pair.disagreement
         bounds[pair.shallow, pair.deep] = pair.may_differ_high
-    chosen_until = limits(np.asarray(verdict.costs.cumulative), shares)
-    certain_until = limits(verdict.cost_bounds.cumulative_low, bounds)
+    cumulative = np.asarray(verdict.costs.cumulative)
+    chosen_until = limits(cumulative[None, :] - cumulative[:, None], shares)
+    certain_until = limits(verdict.cost_bounds.steps_low(), bounds)
     ranges: list[MistakeCostRange] = []
     start = 0.0
     for stage in range(count):
@@ -68,16 +69,19 @@ def mistake_cost_ranges(verdict: Verdict) -> tuple[MistakeCostRange, ...]:
     return tuple(ranges)
 
 
-def limits(cumulative: FloatArray, shares: FloatArray) -> FloatArray:
+def limits(all_steps: FloatArray, shares: FloatArray) -> FloatArray:
     """M_i of every stage: the mistake cost below which it passes against every deeper one.
 
-    >>> limits(np.array([0.0, 1.0]), np.array([[0, 0.25], [0, 0]]))
+    Args:
+        all_steps: what stopping at a deeper stage costs more than at a shallower one (the rows).
+
+    >>> limits(np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0, 0.25], [0, 0]]))
     array([ 4., inf])
     """
-    count = len(cumulative)
+    count = len(all_steps)
     result = np.full(count, math.inf)
     for i in range(count - 1):
-        steps = cumulative[i + 1 :] - cumulative[i]
+        steps = all_steps[i, i + 1 :]
         p = shares[i, i + 1 :]
         # A step of no cost is never too expensive, even where all agree: the test is strict.
         ratios = np.where(steps > 0, np.inf, 0.0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stopwise.abstentions import UNKNOWN, answers
 from stopwise.checks import StopwiseError
 from stopwise.costs import FloatArray
 from stopwise.decisions import TIE, optimal_stage
@@ -21,7 +22,7 @@ class TruthScore:
 
     Attributes:
         rows: items with a truth.
-        error_rates: of every stage, among the items that it answered.
+        error_rates: of every stage, with what an abstention means as in the settings.
         error_rates_if_abstaining_is_wrong: with an abstention counted as a mistake.
         expected_total_costs: error rate plus cumulative cost in mistakes.
         margin: of weak dominance; None if the last stage is optimal, so that there is none.
@@ -76,15 +77,14 @@ def score(log: Log, verdict: Verdict) -> TruthScore:
         )
     codes = tell_blanks_apart(log, table, codes)[known]
     truth, number = truth[known], number[known]
-    answered = codes >= 0
-    wrong = answered & (codes != truth[:, None])
-    answers = number @ answered
-    if (answers == 0).any():
-        stage = log.stages[int(np.argmin(answers))]
+    given = answers(codes, log.settings.abstentions)
+    counted = number @ (given != UNKNOWN)
+    if (counted == 0).any():
+        stage = log.stages[int(np.argmin(counted))]
         raise StopwiseError(f"truth: no item that {stage} answered has a truth")
-    errors = (number @ wrong) / answers
+    errors = (number @ ((given != UNKNOWN) & (given != truth[:, None]))) / counted
     called = codes != NOT_CALLED
-    with_silence = (number @ (called & (~answered | wrong))) / (number @ called)
+    with_silence = (number @ (called & (codes != truth[:, None]))) / (number @ called)
     return _score(verdict, errors, int(number.sum()), with_silence)
 
 

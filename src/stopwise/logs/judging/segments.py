@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stopwise.costs import Costs
-from stopwise.logs.judging.row_warnings import selective_stages
-from stopwise.logs.judging.verdict import Verdict, doubt_of, judge
-from stopwise.logs.reading.costs import CostBounds
+from stopwise.logs.judging.judge_counts import judge_counts
+from stopwise.logs.judging.readings import Readings, readings_of
+from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.reading.pairs import unseen_pairs
 from stopwise.logs.settings import LogSettings
@@ -20,26 +19,23 @@ class Segment:
     name: str
     rows: int
     verdict: Verdict | None
+    readings: Readings | None
+
+
+def _has_costs(part: PatternCounts) -> bool:
+    return part.billed is None or bool((part.billed.means()[1] >= 2).all())
 
 
 def judge_segments(
-    counts: PatternCounts, costs: Costs, bounds: CostBounds, settings: LogSettings, families: int
+    counts: PatternCounts, settings: LogSettings, families: int
 ) -> tuple[Segment, ...]:
-    """A verdict for each segment, the largest first; costs are those of the whole log."""
+    """A verdict for each segment, the largest first, with its own costs where they are measured."""
     segments = []
     for at, name in enumerate(counts.segments):
         part = counts.where(counts.segment == at)
-        evidence = part.evidence()
-        verdict = None
-        if not unseen_pairs(evidence).any():
-            verdict = judge(
-                counts.stages,
-                evidence,
-                costs,
-                level=settings.level,
-                doubt=doubt_of(part.codes, part.number, selective_stages(part)),
-                cost_bounds=bounds,
-                families=families,
-            )
-        segments.append(Segment(name, part.rows, verdict))
+        if unseen_pairs(part.evidence(settings.abstentions)).any() or not _has_costs(part):
+            segments.append(Segment(name, part.rows, None, None))
+            continue
+        verdict = judge_counts(part, settings, families, segment=name)
+        segments.append(Segment(name, part.rows, verdict, readings_of(verdict, settings, part)))
     return tuple(sorted(segments, key=lambda segment: -segment.rows))

@@ -7,10 +7,11 @@ labels this is *not knowable*. The same bound gives the worst case of a choice: 
 costs at most max_j [lambda (C_s - C_j) + p_sj] more than the best stage, and that is reached when
 the truth is what stage j says. It needs no assumption at all.
 
-Two things widen the bound that "certain" rests on (`may_differ`): an item on which one of the two
-abstained counts as one on which they may differ, so that "certain" holds whether an abstention is
-held to be a mistake or is left out; and, in a partial log whose rows went deeper selectively, so
-does a row in which the deeper stage was not called.
+Two things widen the bound that "certain" rests on (`may_differ`): where abstentions are left out,
+an item on which one of the two abstained counts as one on which they may differ; and, in a partial
+log whose rows went deeper selectively, so does a row in which one of the two was not called. In
+other partial logs "certain" rests on the missing rows being like the others; `whatever_missing`
+says whether it would hold without that.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from stopwise.policies.uss_ts import UssTs
 from stopwise.problem import IntArray
 
 CERTAIN = "certain"
+TOO_FEW_ROWS = "too few rows"
 NOT_KNOWABLE = "not knowable"
 
 
@@ -54,8 +56,10 @@ class Pair:
         threshold: lambda (C_j - C_i); `threshold_low` at the lower bounds of measured costs.
         credible_level: posterior probability, from a uniform prior, that the answers may differ on
             less than the threshold, so that the deeper stage cannot be worth its price.
-        verdict: "certain" (the deeper stage cannot be worth its price) or "not knowable".
+        verdict: "certain" (the deeper stage cannot be worth its price), "too few rows" (more items
+            like these would make that certain) or "not knowable" (no number of items would).
         more_rows_settle: about how many items like these would make it certain; None if none.
+        whatever_missing: whether it is certain even if all rows that lack one of the two differ.
     """
 
     shallow: int
@@ -71,6 +75,7 @@ class Pair:
     credible_level: float
     verdict: str
     more_rows_settle: int | None
+    whatever_missing: bool = True
 
     @property
     def certain(self) -> bool:
@@ -132,7 +137,7 @@ def doubt_of(codes: IntArray, number: IntArray, selective: Iterable[int] = ()) -
             both = (a >= 0) & (b >= 0)
             one = ((a == ABSTAINED_CODE) & (b >= 0)) | ((a >= 0) & (b == ABSTAINED_CODE))
             if {i, j} & chosen:
-                one |= ((a == NOT_CALLED) != (b == NOT_CALLED)) & ((a >= 0) | (b >= 0))
+                one |= (a == NOT_CALLED) | (b == NOT_CALLED)
             seen[i, j] = number[both | one].sum()
             differ[i, j] = number[(both & (a != b)) | one].sum()
     return Doubt(seen, differ)
@@ -169,15 +174,17 @@ def judge(
     *,
     level: float = 0.99,
     doubt: Doubt | None = None,
+    missing: Doubt | None = None,
     cost_bounds: CostBounds | None = None,
     families: int = 1,
 ) -> Verdict:
     """Judge a cascade from its evidence.
 
     Args:
-        level: chance that all that is called certain is so, over all pairs together (and over
-            `families` verdicts of equal kind, such as segments).
+        level: probability with which everything called certain is true, over all pairs together
+            (and over `families` verdicts of equal kind, such as segments).
         doubt: on how many items answers may differ; by default, those on which they do.
+        missing: the same if all rows that lack one of the two are counted as differing.
         cost_bounds: intervals of measured costs; by default, the costs are exact.
 
     >>> evidence = Evidence.from_counts([[0, 1000], [0, 0]], [[0, 20], [0, 0]])
@@ -189,8 +196,9 @@ def judge(
     refuse_no_overlap(stages, evidence)
     if cost_bounds is None:
         own = tuple(float(cost) for cost in costs.per_stage)
-        cost_bounds = CostBounds(own, own, measured=False)
-    tail = pair_tail(level, count, cost_bounds.measured, families)
+        cost_bounds = CostBounds(own, own, measured=False, own=own)
+    shared = cost_bounds.measured or cost_bounds.beyond_high is not None
+    tail = pair_tail(level, count, shared, families)
     doubt = doubt or Doubt(evidence.seen, evidence.disagreed)
     low, high = share_bounds(evidence.disagreed, evidence.seen, tail)
     _, may_high = share_bounds(doubt.differ, doubt.seen, tail)
@@ -198,10 +206,14 @@ def judge(
     as_evidence = Evidence.from_counts(doubt.seen, doubt.differ)
     credible, _ = UssTs().pair_tests(as_evidence, costs)
     shares = evidence.disagreement
-    lows = cost_bounds.cumulative_low / costs.mistake_cost
+    all_high = may_high
+    if missing is not None:
+        all_high = np.maximum(may_high, share_bounds(missing.differ, missing.seen, tail)[1])
+    steps_low = cost_bounds.steps_low() / costs.mistake_cost
     pairs = []
     for i, j in pair_indices(count):
-        threshold_low = float(lows[j] - lows[i])
+        threshold_low = float(steps_low[i, j])
+        threshold = float(costs.thresholds[i, j])
         may_share = doubt.differ[i, j] / doubt.seen[i, j]
         pairs.append(
             Pair(
@@ -213,11 +225,12 @@ def judge(
                 low=float(low[i, j]),
                 high=float(high[i, j]),
                 may_differ_high=float(may_high[i, j]),
-                threshold=float(costs.thresholds[i, j]),
+                threshold=threshold,
                 threshold_low=threshold_low,
                 credible_level=float(credible[i, j]),
-                verdict=CERTAIN if threshold_low > may_high[i, j] else NOT_KNOWABLE,
-                more_rows_settle=rows_needed(may_share, threshold_low, tail),
+                verdict=_class(threshold_low, may_high[i, j], threshold, may_share),
+                more_rows_settle=rows_needed(may_share, threshold, tail),
+                whatever_missing=bool(threshold_low > all_high[i, j]),
             )
         )
     recommended = rule_choice(shares, costs.thresholds)
@@ -243,12 +256,20 @@ def judge(
     )
 
 
-def pair_tail(level: float, count: int, measured: bool, families: int) -> float:
+def _class(threshold_low: float, may_high: float, threshold: float, may_share: float) -> str:
+    """Certain, too few rows (the shares as seen would do), or not knowable however many rows."""
+    if threshold_low > may_high:
+        return CERTAIN
+    return TOO_FEW_ROWS if threshold > may_share + TIE else NOT_KNOWABLE
+
+
+def pair_tail(level: float, count: int, shared: bool, families: int) -> float:
     """The share of 1 - level that one bound of one pair may use up (Bonferroni).
 
-    Half goes to measured costs, where there are any.
+    Half goes to costs that are not exact, where there are any: measured ones, or those of stages
+    that are called only where another gives no answer.
 
     >>> round(pair_tail(0.99, 3, False, 1), 6)
     0.003333
     """
-    return (1 - level) / (count * (count - 1) // 2) / families / (2 if measured else 1)
+    return (1 - level) / (count * (count - 1) // 2) / families / (2 if shared else 1)

@@ -10,7 +10,14 @@ from stopwise.costs import FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import share as percent
 from stopwise.logs.judging.log_warning import LOW_COUNT, SIGMAS, LogWarning
-from stopwise.logs.judging.row_warnings import abstentions, changes_over_time, labels_alike, partial
+from stopwise.logs.judging.readings import Readings
+from stopwise.logs.judging.row_warnings import (
+    abstentions,
+    changes_over_time,
+    labels_alike,
+    partial,
+    selective_stages,
+)
 from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.settings import LogSettings
@@ -26,13 +33,13 @@ FEW_ROWS = 100
 
 
 def warnings_of(
-    counts: PatternCounts, verdict: Verdict, evidence: Evidence, selective: dict[int, str]
+    counts: PatternCounts, verdict: Verdict, readings: Readings, evidence: Evidence
 ) -> list[LogWarning]:
     """All that should be pointed out, the weightiest first."""
-    found = [LogWarning("selective_log", text) for text in selective.values()]
+    found = [LogWarning("selective_log", text) for text in selective_stages(counts).values()]
     found += order_in_question(counts)
     found += changes_over_time(counts)
-    found = warnings_of_evidence(verdict, evidence, len(counts.labels), first=found)
+    found = warnings_of_evidence(verdict, readings, evidence, len(counts.labels), first=found)
     found += abstentions(counts)
     found += partial(counts)
     found += labels_alike(counts)
@@ -40,7 +47,11 @@ def warnings_of(
 
 
 def warnings_of_evidence(
-    verdict: Verdict, evidence: Evidence, labels: int, first: Sequence[LogWarning] = ()
+    verdict: Verdict,
+    readings: Readings,
+    evidence: Evidence,
+    labels: int,
+    first: Sequence[LogWarning] = (),
 ) -> list[LogWarning]:
     """What the pair counters alone show, with other findings put after the outliers."""
     return [

@@ -61,14 +61,15 @@ def _evaluate(verdict: Verdict, change: str, order: tuple[int, ...]) -> WhatIf:
     for pair in verdict.pairs:
         shares[pair.shallow, pair.deep] = shares[pair.deep, pair.shallow] = pair.disagreement
     picked = shares[np.ix_(order, order)]
-    own = verdict.costs.per_stage
-    costs = Costs.from_stages([max(float(own[s]), 0.0) for s in order], verdict.costs.mistake_cost)
+    own = verdict.cost_bounds.own
+    costs = Costs.from_stages([own[s] for s in order], verdict.costs.mistake_cost)
+    present = sum(own[: verdict.recommended + 1])
     choice = rule_choice(picked, costs.thresholds)
     return WhatIf(
         change=change,
         stages=order,
         recommended=order[choice],
         cost=costs.cumulative[choice],
-        cost_change=costs.cumulative[choice] - verdict.costs.cumulative[verdict.recommended],
+        cost_change=costs.cumulative[choice] - present,
         worst_case_regret=float(worst_cases(picked, costs.in_mistakes)[choice]),
     )

@@ -2,66 +2,166 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stopwise.checks import fail
+from stopwise.abstentions import calling_rates
+from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs, FloatArray
+from stopwise.logs.reading.bills import Spread
+from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.settings import LogSettings
 
-
-@dataclass(frozen=True)
-class MeasuredCosts:
-    """Number, sum and sum of squares of every stage's costs over the rows that called it."""
-
-    number: NDArray[np.float64]
-    total: NDArray[np.float64]
-    squares: NDArray[np.float64]
+_PARTS = np.geomspace(0.01, 0.99, 24)
+"""Parts of the capital to bet; see `mean_bounds`."""
 
 
 @dataclass(frozen=True)
 class CostBounds:
-    """Each stage's own cost with an interval; for given costs the interval is a point."""
+    """Each stage's own cost with an interval; for given costs the interval is a point.
+
+    Attributes:
+        low, high: bounds on each stage's own cost.
+        measured: whether the costs were billed in the log.
+        own: each stage's own cost.
+        beyond_high: how often, at most, stopping at a stage calls a deeper one all the same,
+            because it gave no answer (rows: the stage to stop at); None where that never happens.
+    """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
     measured: bool
+    own: tuple[float, ...] = ()
+    beyond_high: FloatArray | None = None
 
-    @property
-    def cumulative_low(self) -> FloatArray:
-        """The least that the stages up to each one cost."""
-        return np.cumsum(self.low)
+    def steps_low(self) -> FloatArray:
+        """The least that stopping at a deeper stage costs more: one row per shallower stage.
+
+        >>> CostBounds((1.0, 2.0), (1.0, 2.0), measured=False).steps_low()
+        array([[0., 2.],
+               [0., 0.]])
+        """
+        count = len(self.low)
+        steps = np.zeros((count, count))
+        for i in range(count):
+            rates = np.zeros(count) if self.beyond_high is None else self.beyond_high[i]
+            gain = np.asarray(self.low) * (1 - rates)
+            steps[i, i + 1 :] = np.cumsum(gain[i + 1 :])
+        return steps
 
 
 def costs_of(
-    measured: MeasuredCosts | None, count: int, settings: LogSettings
+    counts: PatternCounts, settings: LogSettings, segment: str | None = None
 ) -> tuple[Costs, CostBounds]:
-    """Costs as given, or the means measured in the log with intervals (Student's t).
+    """Costs of stopping at each stage, and bounds on each stage's own cost.
 
-    >>> import numpy as np
-    >>> measured = MeasuredCosts(np.array([4.0, 4.0]), np.array([8.0, 20.0]), np.array([16., 104.]))
-    >>> costs, bounds = costs_of(measured, 2, LogSettings(level=0.9))
-    >>> costs.cumulative, [round(low, 3) for low in bounds.low]
-    ((2.0, 7.0), [2.0, 2.589])
+    Where "go on" is what an abstention means, stopping at a stage costs more than the stages up to
+    it: sometimes the next one is called too.
+
+    Args:
+        segment: whose bills to use for the intervals; None for the whole log.
     """
     mistake_cost = 1.0 if settings.mistake_cost is None else settings.mistake_cost
-    if measured is None:
-        assert settings.costs is not None
-        costs = Costs.from_stages(settings.costs, mistake_cost)
-        if costs.stage_count != count:
-            raise fail("costs", list(settings.costs), f"{count} numbers, one for each stage")
-        return costs, CostBounds(settings.costs, settings.costs, measured=False)
-    from scipy.special import stdtrit
-
-    mean = measured.total / measured.number
-    spread = np.maximum(measured.squares / measured.number - mean**2, 0.0)
-    error = np.sqrt(spread / np.maximum(measured.number - 1, 1))
-    # Half of 1 - level is for the costs (see verdict.pair_tail), split over stages and sides.
-    width = -stdtrit(measured.number - 1, (1 - settings.level) / (4 * count)) * error
-    low, high = np.maximum(mean - width, 0.0), mean + width
-    return (
-        Costs.from_stages(mean.tolist(), mistake_cost),
-        CostBounds(tuple(low.tolist()), tuple(high.tolist()), measured=True),
+    own, low, high = own_costs(counts, settings, segment)
+    rates = calling_rates(counts.codes, counts.number, settings.abstentions)
+    bounds = CostBounds(
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        measured=counts.billed is not None,
+        own=tuple(own.tolist()),
+        beyond_high=_beyond_high(rates, counts, settings),
     )
+    spent = np.maximum.accumulate(rates @ own)
+    return Costs.from_cumulative(tuple(spent.tolist()), mistake_cost), bounds
+
+
+def own_costs(
+    counts: PatternCounts, settings: LogSettings, segment: str | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Each stage's own cost with its bounds: as given, or the mean of what was billed."""
+    count = len(counts.stages)
+    if counts.billed is None:
+        assert settings.costs is not None
+        if len(settings.costs) != count:
+            raise fail("costs", list(settings.costs), f"{count} numbers, one for each stage")
+        own = np.asarray(settings.costs, dtype=np.float64)
+        return own, own, own
+    own, number = counts.billed.means()
+    for at, stage in enumerate(counts.stages):
+        if number[at] < 2:
+            raise StopwiseError(
+                f"costs of {stage}: there are no two of them; give --costs 1,2,... instead"
+            )
+    # A quarter of 1 - level is for the lower bounds of costs (see verdict.pair_tail), split over
+    # stages, the whole log and its segments; no claim rests on the upper bounds.
+    families = 1 + len(counts.segments)
+    tail = (1 - settings.level) / (4 * count * families)
+    bounds = [mean_bounds(stage[segment], tail) for stage in counts.billed.spreads]
+    low = np.minimum([bound[0] for bound in bounds], own)
+    return own, low, np.maximum([bound[1] for bound in bounds], own)
+
+
+def mean_bounds(spread: Spread, tail: float) -> tuple[float, float]:
+    """Bounds on a mean of costs, each wrong with a chance of at most `tail`, by betting.
+
+    Against the claim "the mean is m" a part of the capital is bet on every cost in turn: 1 + part
+    (cost / m - 1). If the claim is true, the capital is expected to stay what it is, whatever the
+    distribution of costs, so it reaches 1 / tail with a chance of at most `tail` (Markov). The
+    lower bound needs no assumption but that costs are not below 0. The upper one takes it that no
+    cost is above twice the largest seen.
+
+    >>> low, high = mean_bounds(Spread(np.array([1.0, 3.0]), np.array([500.0, 500.0])), 0.005)
+    >>> round(low, 2), round(high, 2)
+    (1.88, 2.12)
+    """
+    costs, number = spread.cost, spread.number
+    mean = float(number @ costs / number.sum())
+    largest = 2 * float(costs.max()) * (1 + 1e-3)
+    if largest == 0:
+        return 0.0, 0.0
+    low = _lower_bound(costs, number, mean, tail)
+    # Costs were rounded down by a thousandth; above, they are taken as rounded up.
+    mirrored = largest - costs * (1 + 1e-3)
+    high = largest - _lower_bound(mirrored, number, largest - mean * (1 + 1e-3), tail)
+    return low, high
+
+
+def _lower_bound(values: FloatArray, number: FloatArray, mean: float, tail: float) -> float:
+    """The largest mean that is refuted from above by the bets, found by halving."""
+    limit = math.log(1 / tail)
+
+    def refuted(claim: float) -> bool:
+        logs = np.log1p(_PARTS[:, None] * (values / claim - 1)[None]) @ number
+        top = float(logs.max())
+        return top + math.log(float(np.exp(logs - top).mean())) >= limit
+
+    below, above = 0.0, mean
+    for _ in range(50):
+        middle = (below + above) / 2
+        if middle <= 0:
+            break
+        if refuted(middle):
+            below = middle
+        else:
+            above = middle
+    return below
+
+
+def _beyond_high(
+    rates: FloatArray, counts: PatternCounts, settings: LogSettings
+) -> FloatArray | None:
+    """Upper bounds on how often deeper stages are called all the same; None where never seen."""
+    beyond = np.triu(rates, 1)
+    if not beyond.any():
+        return None
+    from scipy.special import betainccinv
+
+    count = len(counts.stages)
+    rows = float(counts.rows)
+    pairs = count * (count - 1) / 2
+    tail = (1 - settings.level) / (4 * pairs * (1 + len(counts.segments)))
+    seen = beyond * rows
+    high = betainccinv(seen + 1, np.maximum(rows - seen, 1e-9), tail)
+    return np.where(beyond > 0, np.minimum(high, 1.0), 0.0)

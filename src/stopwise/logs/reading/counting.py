@@ -6,17 +6,17 @@ later works on the groups, of which there are few, whatever the number of rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.abstentions import NO_ANSWER, Abstentions, answers
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
-from stopwise.logs.reading.costs import MeasuredCosts
+from stopwise.logs.reading.bills import Bills, bill_query, check_bills, read_bills
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label, refuse_disjoint_labels, too_many_labels
 from stopwise.logs.reading.log import Log
@@ -44,6 +44,7 @@ class PatternCounts:
         number: how many rows of the log have the pattern.
         block: which of the `blocks` parts of the log they lie in.
         segment: index into `segments`, or -1 for a blank one.
+        billed: costs of the rows with each pattern, where they are measured in the log.
     """
 
     stages: tuple[str, ...]
@@ -54,7 +55,7 @@ class PatternCounts:
     blocks: int
     segment: IntArray
     segments: tuple[str, ...]
-    costs: MeasuredCosts | None
+    billed: Bills | None
 
     @property
     def rows(self) -> int:
@@ -69,11 +70,23 @@ class PatternCounts:
             number=self.number[mask],
             block=self.block[mask],
             segment=self.segment[mask],
+            billed=None if self.billed is None else self.billed.where(mask),
         )
 
-    def evidence(self) -> Evidence:
-        """The pair counters of these rows."""
-        return Evidence.from_codes(self.codes, self.number)
+    def evidence(self, abstentions: Abstentions = "leave out") -> Evidence:
+        """The pair counters of these rows: of outputs, or of answers where stages go on."""
+        return Evidence.from_codes(self.answers(abstentions), self.number)
+
+    def answers(self, abstentions: Abstentions) -> IntArray:
+        """The answer when stopping at each stage; below 0 where it is not known or does not count.
+
+        That there is no answer at all is a code of its own (the number of labels), which no truth
+        ever has.
+        """
+        if abstentions == "leave out":
+            return self.codes
+        found = answers(self.codes, abstentions)
+        return np.where(found == NO_ANSWER, len(self.labels), found)
 
     def by_stage(self) -> dict[str, list[int]]:
         """How often each stage answered, abstained and was not called."""
@@ -99,8 +112,7 @@ def count(log: Log, *, compare_labels: bool = True) -> PatternCounts:
     >>> counts.rows, counts.evidence().seen[0, 1], counts.evidence().disagreed[0, 1]
     (3, np.int64(2), np.int64(1))
     """
-    polars = need_polars()
-    rows = int(collect(log.outputs.select(polars.len()), log.name).item())
+    rows = row_count(log)
     if rows == 0:
         raise StopwiseError(f"{log.name}: there are no rows; need one for each item")
     columns = [f"y{at}" for at in range(len(log.stages))]
@@ -110,27 +122,31 @@ def count(log: Log, *, compare_labels: bool = True) -> PatternCounts:
     return _encode(log, table, blocks, compare_labels)
 
 
+def row_count(log: Log) -> int:
+    """Rows of the log; of a CSV file every value is read once, so that none is in a wrong column.
+
+    A row with too many values is only noticed when all columns are read: an unquoted comma in a
+    column that nobody asked for would move the outputs of the stages.
+    """
+    polars = need_polars()
+    if log.raw is None:
+        return int(collect(log.outputs.select(polars.len()), log.name).item())
+    read = collect(log.raw.select(polars.len().alias("rows"), polars.all().null_count()), log.name)
+    return int(read["rows"][0])
+
+
 def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:
     """The one group-by: rows by outputs, calls, segment and part of the log."""
     polars = need_polars()
     names = log.outputs.collect_schema().names()
     keys = [name for name in names if name[0] == "y" or name[0] == "k" or name == "segment"]
     sums = [polars.len().alias("number")]
+    frame = log.outputs
     if log.measured:
-        for at in range(len(log.stages)):
-            cost = polars.col(f"c{at}")
-            text = polars.col(f"y{at}").cast(polars.String).str.strip_chars()
-            # A stage that was not called is often billed 0 and blank: that is no cost of it.
-            counted = cost.filter((cost > 0) | (text.is_not_null() & (text != "")))
-            sums += [
-                counted.sum().alias(f"total{at}"),
-                (counted * counted).sum().alias(f"squares{at}"),
-                counted.count().alias(f"counted{at}"),
-                cost.min().alias(f"least{at}"),
-                polars.col(f"bad{at}").any().alias(f"bad{at}"),
-            ]
+        frame, billed = bill_query(frame, len(log.stages))
+        sums += billed
     length = -(-rows // blocks)
-    indexed = log.outputs.with_row_index("row")
+    indexed = frame.with_row_index("row")
     return indexed.group_by([*keys, (polars.col("row") // length).alias("block")]).agg(sums)
 
 
@@ -156,6 +172,10 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
                 "segment", f"{len(segments)} different values",
                 f"a column with at most {_MOST_SEGMENTS}",
             )  # fmt: skip
+    bills = None
+    if log.measured:
+        check_bills(log.stages, table)
+        bills = read_bills(log, table)
     return PatternCounts(
         stages=log.stages,
         labels=tuple(labels),
@@ -165,7 +185,7 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
         blocks=blocks,
         segment=segment,
         segments=tuple(segments),
-        costs=_measured(log, table) if log.measured else None,
+        billed=bills,
     )
 
 
@@ -209,37 +229,20 @@ def tell_blanks_apart(log: Log, table: pl.DataFrame, raw: IntArray) -> IntArray:
     codes = raw.copy()
     for at in range(len(log.stages)):
         blank = raw[:, at] < 0
+        follows = np.asarray((raw[:, at + 1 :] >= 0).any(axis=1))
         if log.calls_known[at]:
-            called = table[f"k{at}"].to_numpy()
+            called = table[f"k{at}"].to_numpy().astype(bool)
+            if (~called & ~blank).any():
+                # It is free on some items, so a bill of 0 does not tell whether it was called.
+                called = called | follows | (at == 0)
+                if log.settings.trailing_blanks == "abstained":
+                    called = np.ones(len(raw), dtype=bool)
         elif log.settings.trailing_blanks == "abstained":
             called = np.ones(len(raw), dtype=bool)
         else:
-            called = np.asarray((raw[:, at + 1 :] >= 0).any(axis=1))
+            called = follows
         codes[blank & ~called, at] = NOT_CALLED
     return codes
-
-
-def _measured(log: Log, table: pl.DataFrame) -> MeasuredCosts:
-    def add(field: str) -> NDArray[np.float64]:
-        # fsum is exact, so the order of the groups, which is none, does not show in the result.
-        columns = [f"{field}{at}" for at in range(len(log.stages))]
-        return np.array([math.fsum(table[name].to_list()) for name in columns])
-
-    for at, stage in enumerate(log.stages):
-        if bool(table[f"bad{at}"].any()):
-            raise StopwiseError(
-                f"costs of {stage}: not all are numbers; correct them or give --costs 1,2,..."
-            )
-        least: Any = table[f"least{at}"].min()
-        if least is not None and float(least) < 0:
-            raise fail(f"costs of {stage}", float(least), "0 or more in every row")
-    measured = MeasuredCosts(add("counted"), add("total"), add("squares"))
-    for at, stage in enumerate(log.stages):
-        if measured.number[at] < 2:
-            raise StopwiseError(
-                f"costs of {stage}: the log has no two of them; give --costs 1,2,... instead"
-            )
-    return measured
 
 
 # ---- refusals -------------------------------------------------------------------------------

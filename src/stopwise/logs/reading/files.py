@@ -33,21 +33,21 @@ def need_polars() -> Any:
     return polars
 
 
-def scan(log: object) -> tuple[pl.LazyFrame, str]:
-    """A lazy frame over a log, and the name to call it by in messages.
+def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
+    """A lazy frame over a log, the name to call it by in messages, and whether it is CSV.
 
     >>> import polars
-    >>> frame, name = scan(polars.DataFrame({"a": [1]}))
+    >>> frame, name, _ = scan(polars.DataFrame({"a": [1]}))
     >>> name, frame.collect().height
     ('log', 1)
     """
     polars = need_polars()
     if isinstance(log, polars.LazyFrame):
-        return log, "log"
+        return log, "log", False
     if isinstance(log, polars.DataFrame):
-        return log.lazy(), "log"
+        return log.lazy(), "log", False
     if type(log).__module__.partition(".")[0] == "pandas":
-        return _from_pandas(log), "log"
+        return _from_pandas(log), "log", False
     if not isinstance(log, str | Path):
         raise fail("log", log, ACCEPTED)
     path = str(log)
@@ -59,12 +59,12 @@ def scan(log: object) -> tuple[pl.LazyFrame, str]:
         raise fail("log", path, "files of one kind")
     kind = kinds.pop()
     if kind == "Parquet":
-        return polars.scan_parquet(files, glob=False), path
+        return polars.scan_parquet(files, glob=False), path, False
     if kind == "JSON lines":
-        return polars.scan_ndjson(files, infer_schema_length=None), path
+        return polars.scan_ndjson(files, infer_schema_length=None), path, False
     separator = _separator(Path(files[0]))
     frame = polars.scan_csv(files, infer_schema=False, separator=separator, glob=False)
-    return frame, path
+    return frame, path, True
 
 
 def collect(query: pl.LazyFrame, name: str) -> pl.DataFrame:

@@ -6,6 +6,7 @@ in a frame of its own: what counts and learns is handed `Log.outputs`, which doe
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from stopwise.checks import StopwiseError
@@ -24,7 +25,7 @@ def open_log(log: object, settings: LogSettings) -> Log:
     >>> open_log(frame, LogSettings(stages=("fast", "slow"), costs=(1, 5))).stages
     ('fast', 'slow')
     """
-    frame, name = scan(log)
+    frame, name, ragged = scan(log)
     types = column_types(frame, name)
     if not types:
         raise StopwiseError(f"{name}: there are no columns; need a header and a row for each item")
@@ -33,8 +34,10 @@ def open_log(log: object, settings: LogSettings) -> Log:
         if column is not None and column not in types:
             raise no_column(field, column, types)
     if _is_long(settings, types):
-        return open_long(frame, name, types, settings)
-    return open_wide(frame, name, types, settings)
+        opened = open_long(frame, name, types, settings)
+    else:
+        opened = open_wide(frame, name, types, settings)
+    return replace(opened, raw=frame if ragged else None)
 
 
 def _is_long(settings: LogSettings, types: dict[str, Any]) -> bool:

@@ -85,8 +85,7 @@ def read_rows(log: object, settings: LogSettings) -> LogRows:
     ([[0, 0], [1, 0]], 1)
     """
     opened = open_log(log, settings)
-    counts = count(opened)
-    costs, _ = costs_of(counts.costs, len(opened.stages), settings)
+    costs, _ = costs_of(count(opened), settings)
     return _read(opened, costs)
 
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stopwise.costs import FloatArray
 from stopwise.logs.judging.findings import Findings
+from stopwise.logs.judging.readings import (
+    ASSUMPTIONS,
+    CERTAIN,
+    ESTIMATED,
+    MINIMAX,
+    RULE_OF_THUMB,
+    WEAK_DOMINANCE,
+    Readings,
+)
 from stopwise.logs.judging.scoring import TruthScore
 from stopwise.logs.judging.verdict import Verdict
-from stopwise.logs.reporting.words import verdict_sentence
+from stopwise.logs.reporting.headline import headline
 
 VERSION = 1
 
@@ -19,7 +29,8 @@ def analysis_dict(analysis: Findings) -> dict[str, Any]:
     form: dict[str, Any] = {
         "version": VERSION,
         "log": analysis.name,
-        "sentence": verdict_sentence(analysis.verdict),
+        "sentence": headline(analysis.verdict, analysis.readings),
+        **readings_dict(analysis.readings, analysis.verdict),
         **verdict_dict(analysis.verdict),
         "rows": analysis.rows,
         "warnings": [
@@ -59,6 +70,7 @@ def analysis_dict(analysis: Findings) -> dict[str, Any]:
     if analysis.segments:
         form["segments"] = [
             {"segment": s.name, "rows": s.rows}
+            | (readings_dict(s.readings, s.verdict) if s.verdict and s.readings else {})
             | (verdict_dict(s.verdict) if s.verdict else {"recommended_stage": None})
             for s in analysis.segments
         ]
@@ -73,7 +85,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
     bounds = verdict.cost_bounds
     return {
         "stages": list(names),
-        "costs": [float(cost) for cost in verdict.costs.per_stage],
+        "costs": list(bounds.own),
         "costs_measured": bounds.measured,
         "cost_intervals": [list(pair) for pair in zip(bounds.low, bounds.high, strict=True)],
         "cumulative_costs": list(verdict.costs.cumulative),
@@ -96,6 +108,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
                 "credible_level": pair.credible_level,
                 "verdict": pair.verdict,
                 "more_rows_settle": pair.more_rows_settle,
+                "certain_whatever_is_missing": pair.certain and pair.whatever_missing,
             }
             for pair in verdict.pairs
         ],
@@ -103,8 +116,57 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
         "worst_case_regret_high": [float(r) for r in verdict.worst_case_regret_high],
         "minimax_stage": names[verdict.minimax_stage],
         "savings_vs_last": verdict.savings,
+        "savings_vs_last_alone": bounds.own[-1] - verdict.costs.cumulative[verdict.recommended],
         "answers_changed": verdict.answers_changed,
         "answers_changed_at_most": verdict.answers_changed_at_most,
+    }
+
+
+def readings_dict(readings: Readings, verdict: Verdict) -> dict[str, Any]:
+    """The headline and all readings; error rates are shares of items."""
+    names = verdict.stages
+
+    def name(stage: int | None) -> str | None:
+        return None if stage is None else names[stage]
+
+    def numbers(values: FloatArray | None) -> list[float] | None:
+        return None if values is None else [float(value) for value in values]
+
+    estimated: dict[str, Any] = {
+        "stage": name(readings.estimated),
+        "assumption": ASSUMPTIONS[ESTIMATED],
+        "why_not": readings.why_not,
+        "check_passed": readings.check_passed,
+        "dependent_pairs": [[names[i], names[j]] for i, j in readings.dependent_pairs],
+    }
+    if readings.why_not is None:
+        estimated |= {
+            "error_rates": numbers(readings.error_rates),
+            "error_rates_low": numbers(readings.error_rates_low),
+            "error_rates_high": numbers(readings.error_rates_high),
+            "chance_of_being_best": numbers(readings.chances),
+        }
+    return {
+        "headline_stage": name(readings.headline_stage),
+        "headline_reading": readings.headline_reading,
+        "labels_to_settle": readings.labels_to_settle,
+        "readings": {
+            CERTAIN: {
+                "stage": name(readings.certain),
+                "assumption": ASSUMPTIONS[CERTAIN],
+                "not_ruled_out": [names[stage] for stage in readings.candidates],
+            },
+            WEAK_DOMINANCE: {
+                "stage": name(readings.weak_dominance),
+                "assumption": ASSUMPTIONS[WEAK_DOMINANCE],
+            },
+            ESTIMATED: estimated,
+            RULE_OF_THUMB: {
+                "stage": name(readings.rule_of_thumb),
+                "assumption": ASSUMPTIONS[RULE_OF_THUMB],
+            },
+            MINIMAX: {"stage": name(readings.minimax), "assumption": ASSUMPTIONS[MINIMAX]},
+        },
     }
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def plot_stages(findings: Findings, ax: Axes | None = None) -> Axes:
     """Cumulative cost of every stage against the share of answers that differ from the last.
 
-    The band is the interval of that share; the recommended stage is drawn full.
+    The band is the interval of that share; the stage of the headline is drawn full.
     """
     axes = new_axes(ax)
     verdict = findings.verdict
@@ -26,7 +26,7 @@ def plot_stages(findings: Findings, ax: Axes | None = None) -> Axes:
             pair = verdict.pair(at, last)
             share, low, high = pair.disagreement, pair.low, pair.high
         cost = verdict.costs.cumulative[at]
-        chosen = at == verdict.recommended
+        chosen = at == findings.readings.headline_stage
         colour = COLOURS[at % len(COLOURS)]
         axes.plot([cost, cost], [low, high], color=colour, linewidth=2)
         axes.plot(

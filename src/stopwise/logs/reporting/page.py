@@ -6,10 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stopwise.logs.formatting import amount, round_share, share
-from stopwise.logs.reporting import page_detail, plots, words
+from stopwise.logs.judging.verdict import CERTAIN, NOT_KNOWABLE, TOO_FEW_ROWS
+from stopwise.logs.reporting import headline, page_detail, plots, words
 from stopwise.logs.reporting.page_parts import section, table, with_code
 from stopwise.logs.reporting.page_style import STYLE
-from stopwise.logs.reporting.svg import GOOD, OPEN
+from stopwise.logs.reporting.svg import GOOD, GREY, OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +34,20 @@ PLAIN_NAMES = {
 }
 
 
+_SURE = {
+    "certain": ("Certain", "that it is the best stage, whatever the truth"),
+    "estimated": ("Estimated", "from how the stages agree; labels would make it certain"),
+    "rule-of-thumb": ("By rule of thumb", "nothing can be estimated here; labels would tell"),
+    "weak-dominance": ("If weak dominance holds", "which cannot be seen without labels"),
+    "minimax": ("Smallest worst case", "whoever is right"),
+}
+
+
 def report(analysis: Findings) -> str:
     """The page as text."""
     sections = [
         _head(analysis),
+        page_detail.readings(analysis),
         _knowable(analysis),
         _truth(analysis),
         _mistake_costs(analysis),
@@ -66,41 +77,46 @@ def _file_name(analysis: Findings) -> str:
 
 
 def _head(analysis: Findings) -> str:
-    verdict = analysis.verdict
+    verdict, readings = analysis.verdict, analysis.readings
     last = len(verdict.stages) - 1
-    stage = verdict.stages[verdict.recommended]
-    total = verdict.costs.cumulative[last]
-    if verdict.nothing_deeper_pays and verdict.recommended == 0:
-        sure = ("Certain", "that it is the best stage, whatever the truth")
-    elif verdict.nothing_deeper_pays:
-        sure = ("Certain: not deeper", "whether a shallower stage is enough needs labels")
-    elif verdict.recommended == last:
-        sure = ("Not knowable", "without labels, whether a shallower stage would be enough")
-    else:
-        sure = ("Not certain", "yet: too few rows, or too close")
-    saved = f"{share(verdict.savings / total)} of always {verdict.stages[last]}" if total else ""
-    tiles = [
-        ("Stop at", stage, f"stage {verdict.recommended + 1} of {last + 1}"),
-        ("Saves per item", amount(verdict.savings), saved),
-        (
-            "Answers that change",
-            f"≤ {share(verdict.answers_changed_at_most)}" if verdict.recommended < last else "none",
-            f"against always {verdict.stages[last]}; {share(verdict.answers_changed)} in this log",
-        ),
-        ("How sure", *sure),
-    ]
+    at = readings.headline_stage
+    tiles = [("Stop at", "open", "more than one stage may be the best")]
+    if at is not None:
+        total, spent = verdict.costs.cumulative[last], verdict.costs.cumulative[at]
+        saved = f"{share((total - spent) / total)} of going to {verdict.stages[last]}"
+        alone = verdict.cost_bounds.own[last] - spent
+        pair = verdict.pair(at, last) if at < last else None
+        tiles = [
+            ("Stop at", verdict.stages[at], f"stage {at + 1} of {last + 1}"),
+            (
+                "Saves per item",
+                amount(total - spent),
+                f"{saved}; {amount(alone)} of it called alone",
+            ),
+            (
+                "Answers that change",
+                f"≤ {share(pair.may_differ_high)}" if pair else "none",
+                f"against always {verdict.stages[last]}"
+                + (f"; {share(pair.disagreement)} in this log" if pair else ""),
+            ),
+        ]
+    tiles.append(("How sure", *_SURE[readings.headline_reading]))
     cells = "".join(
         f'<div class="tile"><div class="k">{escape(k)}</div><div class="v">{escape(v)}</div>'
         f'<div class="n">{escape(n)}</div></div>'
         for k, v, n in tiles
     )
-    caution = words.caution_sentence(analysis)
-    doubt = f'<p class="doubt">{escape(caution)}</p>' if caution else ""
+    said = (
+        headline.check_sentence(verdict, readings),
+        headline.disagreement_sentence(verdict, readings),
+        headline.missing_sentence(verdict),
+    )
+    doubt = "".join(f'<p class="doubt">{with_code(text)}</p>' for text in said if text)
     costs = "measured in the log" if verdict.cost_bounds.measured else "as given"
     return (
         '<header><p class="eyebrow">Where should this cascade stop? · '
         f"{escape(_file_name(analysis))} · {analysis.rows:,} items</p>"
-        f"<h1>{escape(words.verdict_sentence(analysis.verdict))}</h1>{doubt}"
+        f"<h1>{escape(headline.headline(verdict, readings))}</h1>{doubt}"
         f'<div class="tiles">{cells}</div>'
         f'<p class="note">A wrong answer is taken to cost {amount(verdict.costs.mistake_cost)};'
         f" costs are {costs}, all in the same units. No labels were used to find this."
@@ -112,20 +128,26 @@ def _head(analysis: Findings) -> str:
 def _knowable(analysis: Findings) -> str:
     verdict = analysis.verdict
     items = [
-        (pair.certain, words.pair_sentence(verdict, pair)) for pair in words.key_pairs(verdict)
+        (pair.verdict, words.pair_sentence(verdict, pair)) for pair in words.key_pairs(verdict)
     ]
     cards = []
     for certain, title, colour in (
-        (True, "Certain, whatever the truth", GOOD),
-        (False, "Not knowable without labels", OPEN),
+        (CERTAIN, "Certain, whatever the truth", GOOD),
+        (TOO_FEW_ROWS, "Too few rows to be certain", GREY),
+        (NOT_KNOWABLE, "Not knowable without labels", OPEN),
     ):
-        own = [escape(text) for kind, text in items if kind is certain]
+        own = [escape(text) for kind, text in items if kind == certain]
+        if not own and certain == TOO_FEW_ROWS:
+            continue
         body = "".join(f"<li>{text}</li>" for text in own) or "<li>Nothing, on this log.</li>"
         cards.append(
             f'<div class="card" style="border-top-color:{colour}"><h3>{title}</h3>'
             f"<ul>{body}</ul></div>"
         )
-    extra = [words.shallower_sentence(verdict), words.minimax_sentence(verdict)]
+    extra = [
+        headline.shallower_sentence(verdict, analysis.readings),
+        words.minimax_sentence(verdict),
+    ]
     if len(verdict.pairs) > len(items):
         extra.append("Pairs of other stages are listed further below.")
     notes = "".join(f"<p>{with_code(text)}</p>" for text in extra if text)
@@ -138,9 +160,10 @@ def _knowable(analysis: Findings) -> str:
 def _truth(analysis: Findings) -> str | None:
     if analysis.truth is None:
         return None
+    text = words.truth_sentence(analysis.verdict, analysis.readings, analysis.truth)
     return section(
         "Held against the truth",
-        f"<p><b>{escape(words.truth_sentence(analysis.verdict, analysis.truth))}</b></p>"
+        f"<p><b>{escape(text)}</b></p>"
         f'<div class="plot">{plots.frontier(analysis)}</div>'
         '<p class="note">Every stage by what one item costs up to it and how often it is wrong.'
         " On the dashed line everything costs as much as the best stage, mistakes included; other"
@@ -195,26 +218,26 @@ def _segments(analysis: Findings) -> str | None:
         return None
     rows: list[Sequence[str]] = []
     for segment in analysis.segments:
-        verdict = segment.verdict
-        if verdict is None:
+        verdict, readings = segment.verdict, segment.readings
+        if verdict is None or readings is None or readings.headline_stage is None:
             rows.append((segment.name, f"{segment.rows:,}", "stages without a common item"))
             continue
         rows.append(
             (
                 segment.name,
                 f"{segment.rows:,}",
-                verdict.stages[verdict.recommended],
-                "certain" if verdict.nothing_deeper_pays else "not certain",
-                amount(verdict.savings),
-                share(verdict.answers_changed_at_most),
+                verdict.stages[readings.headline_stage],
+                readings.headline_reading,
+                amount(
+                    verdict.costs.cumulative[-1] - verdict.costs.cumulative[readings.headline_stage]
+                ),
             )
         )
     titles = (
         "segment",
         "items",
         "stop at",
-        "nothing deeper pays",
+        "reading",
         "saves per item",
-        "changes at most",
     )
     return section("By segment", table(titles, rows))

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stopwise.logs.formatting import amount, round_share, share
+from stopwise.logs.judging.readings import ASSUMPTIONS, ESTIMATED, RULE_OF_THUMB
 from stopwise.logs.reporting import plots, plots_detail
 from stopwise.logs.reporting.page_parts import section, table
 from stopwise.logs.reporting.svg import stage_colour
@@ -33,17 +34,36 @@ def ladders(analysis: Findings) -> str:
     )
 
 
+def readings(analysis: Findings) -> str:
+    """Where each reading stops, and on what assumption."""
+    verdict, found = analysis.verdict, analysis.readings
+    rows = []
+    bold = []
+    for name, assumption in ASSUMPTIONS.items():
+        stage = found.stage_of(name)
+        if stage is None and name == RULE_OF_THUMB:
+            continue
+        nothing = found.why_not if name == ESTIMATED else "more than one may be the best"
+        rows.append(
+            (name, verdict.stages[stage] if stage is not None else nothing or "", assumption)
+        )
+        bold.append(name == found.headline_reading)
+    return section(
+        "Four readings of this log", table(("reading", "stops at", "assumes"), rows, bold=bold)
+    )
+
+
 def stages(analysis: Findings) -> str:
     """The table of stages."""
     verdict = analysis.verdict
-    titles = ["stage", "own cost", "cost up to it", "chance it is the rule's choice",
-              "worst case per item"]  # fmt: skip
+    readings = analysis.readings
+    titles = ["stage", "own cost", "cost up to it", "wrong, estimated", "worst case per item"]
     if analysis.truth is not None:
         titles += ["true error rate", "true regret per item"]
     rows = []
     mistake_cost = verdict.costs.mistake_cost
     for at, name in enumerate(verdict.stages):
-        own = amount(float(verdict.costs.per_stage[at]))
+        own = amount(verdict.cost_bounds.own[at])
         if verdict.cost_bounds.measured:
             low, high = verdict.cost_bounds.low[at], verdict.cost_bounds.high[at]
             own += f" ({amount(low)} to {amount(high)})"
@@ -51,21 +71,21 @@ def stages(analysis: Findings) -> str:
             name + (" (minimax)" if at == verdict.minimax_stage else ""),
             own,
             amount(verdict.costs.cumulative[at]),
-            share(float(verdict.probability_by_stage[at])),
+            share(float(readings.error_rates[at])) if readings.why_not is None else "-",
             amount(float(verdict.worst_case_regret[at]) * mistake_cost),
         ]
         if analysis.truth is not None:
             row.append(share(float(analysis.truth.error_rates[at])))
             row.append(amount(float(analysis.truth.regret_by_stage[at]) * mistake_cost))
         rows.append(row)
-    bold = [at == verdict.recommended for at in range(len(rows))]
+    bold = [at == readings.headline_stage for at in range(len(rows))]
     return section(
         "Stages",
         table(titles, rows, bold=bold, colours=[stage_colour(at) for at in range(len(rows))])
         + '<p class="note">The worst case of a stage is what it may cost more than the best stage,'
-        " under the truth that is worst for it; it needs no assumption. The chance is the"
-        " posterior probability, from independent Beta posteriors of the pairs, that the stage is"
-        " the first one that no deeper stage differs from often enough.</p>",
+        " under the truth that is worst for it; it needs no assumption. The estimate of how often"
+        " a stage is wrong comes from how the stages agree among themselves: it holds as far as"
+        " their errors are not copies of each other.</p>",
     )
 
 
@@ -136,8 +156,11 @@ def method(analysis: Findings) -> str:
         "<p>Bounds are Clopper-Pearson bounds at a joint level of"
         f" {round_share(verdict.level)} over all {len(verdict.pairs)} pairs (Bonferroni{half})."
         " They take the rows to be independent and like those to come."
-        " <i>May differ</i> also counts items on which one of the two gave no answer, so"
-        " that <i>certain</i> holds whether an abstention is held to be a mistake or not.</p>"
+        " <i>May differ</i> also counts items on which one of the two answers is not known.</p>"
+        "<p>The estimate takes the truth of every item to be unknown and finds, in turn, the most"
+        " probable truths and how often each stage is right (the model of Dawid and Skene with one"
+        " number per stage). Copies of one stage share one vote, and a part of the belief goes to"
+        " the deeper stages, more where stages follow each other.</p>"
         "<p>The rule stops at the first stage that every deeper one differs from on a smaller"
         " share of items than its extra cost is of a mistake. It finds the best stage when weak"
         " dominance holds; whether it does cannot be seen without labels.</p></details>"

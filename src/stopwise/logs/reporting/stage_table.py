@@ -16,11 +16,12 @@ def records(findings: Findings) -> list[dict[str, Any]]:
     for at, name in enumerate(verdict.stages):
         record: dict[str, Any] = {
             "stage": name,
-            "cost": float(verdict.costs.per_stage[at]),
+            "cost": float(verdict.cost_bounds.own[at]),
             "cumulative_cost": float(verdict.costs.cumulative[at]),
-            "probability": float(verdict.probability_by_stage[at]),
+            "estimated_error_rate": float(findings.readings.error_rates[at]),
             "worst_case_regret": float(verdict.worst_case_regret[at]),
-            "recommended": at == verdict.recommended,
+            "headline": at == findings.readings.headline_stage,
+            "rule": at == verdict.recommended,
             "minimax": at == verdict.minimax_stage,
         }
         if findings.truth is not None:
@@ -33,16 +34,16 @@ def records(findings: Findings) -> list[dict[str, Any]]:
 def cells(findings: Findings) -> tuple[list[str], list[Sequence[str]]]:
     """Titles and rows of the table that a notebook shows."""
     verdict = findings.verdict
-    titles = ["stage", "cost", "cost up to it", "rule's choice", "worst case", ""]
+    titles = ["stage", "cost", "cost up to it", "estimated errors", "worst case", ""]
     rows: list[Sequence[str]] = []
     for record in records(findings):
-        marks = ", ".join(mark for mark in ("recommended", "minimax") if record[mark])
+        marks = ", ".join(mark for mark in ("headline", "rule", "minimax") if record[mark])
         rows.append(
             (
                 record["stage"],
                 amount(record["cost"]),
                 amount(record["cumulative_cost"]),
-                share(record["probability"]),
+                share(record["estimated_error_rate"]),
                 amount(record["worst_case_regret"] * verdict.costs.mistake_cost),
                 marks,
             )

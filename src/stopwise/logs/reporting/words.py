@@ -5,67 +5,10 @@ from __future__ import annotations
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.mistake_costs import MistakeCostRange
+from stopwise.logs.judging.readings import Readings
 from stopwise.logs.judging.scoring import TruthScore
-from stopwise.logs.judging.verdict import Pair, Verdict
+from stopwise.logs.judging.verdict import TOO_FEW_ROWS, Pair, Verdict
 from stopwise.logs.judging.what_if import WhatIf
-
-
-def verdict_sentence(verdict: Verdict) -> str:
-    """One sentence a manager understands: which stage, what it saves, what would change."""
-    names, last = verdict.stages, len(verdict.stages) - 1
-    stage = names[verdict.recommended]
-    if verdict.recommended == last:
-        return (
-            f"Go on to {stage}: it differs from the stages before it often enough to be worth its"
-            " price if it is right where they differ; nothing is saved against always"
-            f" {stage}, and no answer would change."
-        )
-    total = verdict.costs.cumulative[last]
-    why = (
-        "whatever the truth, no deeper stage is worth its price"
-        if verdict.nothing_deeper_pays
-        else "deeper stages differ from it too rarely to look worth their price (more rows would"
-        " make this certain)"
-    )
-    return (
-        f"Stop at {stage}: {why}. This saves {amount(verdict.savings)} per item against always"
-        f" {names[last]} ({share(verdict.savings / total)} of its cost), and at most"
-        f" {share(verdict.answers_changed_at_most)} of the answers would change."
-    )
-
-
-def shallower_sentence(verdict: Verdict) -> str | None:
-    """What nobody can know without labels about the stages before the recommended one."""
-    if verdict.recommended == 0:
-        return None
-    names, at = verdict.stages, verdict.recommended
-    spent = verdict.costs.cumulative
-    first = spent[at] - spent[0]
-    which = names[0] if at == 1 else f"{names[0]}, or another stage before {names[at]},"
-    return (
-        f"Not knowable without labels: {which} may be enough; then up to {amount(first)} per item"
-        f" is being overspent at {names[at]}. `stopwise audit` settles it with few labels."
-    )
-
-
-def caution_sentence(analysis: Findings) -> str | None:
-    """What a warning about the recommended stage itself means for the choice."""
-    verdict = analysis.verdict
-    at = verdict.recommended
-    doubted = any(
-        w.stage == at and w.code in ("outlier_stage", "order_questioned") for w in analysis.warnings
-    )
-    without = next((w for w in analysis.what_ifs if w.change == f"drop {verdict.stages[at]}"), None)
-    if not doubted or not at or without is None:
-        return None
-    instead = verdict.stages[without.recommended]
-    step = abs(without.cost_change)
-    change = f"{amount(step)} {'less' if without.cost_change < 0 else 'more'}"
-    return (
-        f"But doubt {verdict.stages[at]}: it differs from the other stages more than cheaper ones"
-        f" do (see the warnings). Without it the rule stops at {instead}, which costs {change}"
-        " per item; an audit tells which is right."
-    )
 
 
 def key_pairs(verdict: Verdict) -> list[Pair]:
@@ -103,19 +46,20 @@ def pair_sentence(verdict: Verdict, pair: Pair) -> str:
             f" at most {share(pair.may_differ_high)} of items, and it would have to fix"
             f" {share(pair.threshold)}."
         )
+    if pair.verdict == TOO_FEW_ROWS:
+        return (
+            f"{deep} differs from {shallow} on {share(pair.disagreement)} of items and would have"
+            f" to fix {share(pair.threshold)}, so it hardly pays; but the rows are"
+            " too few to be certain."
+        )
     mistake = verdict.costs.mistake_cost
     cost = pair.threshold * mistake
     text = (
         f"{shallow} may be enough: then {amount(cost)} per item is being overspent on going on to"
         f" {deep}. Or {deep} is right where they differ ({share(pair.disagreement)} of items):"
     )
-    gain = pair.disagreement * mistake - cost
-    text += (
-        f" then stopping at {shallow} loses {amount(gain)} per item."
-        if gain > 0
-        else " even then it hardly pays, but the rows are too few to be certain."
-    )
-    return text
+    gain = max(pair.disagreement * mistake - cost, 0.0)
+    return text + f" then stopping at {shallow} loses {amount(gain)} per item."
 
 
 def range_text(here: MistakeCostRange) -> str:
@@ -164,20 +108,24 @@ def what_if_sentence(verdict: Verdict, change: WhatIf) -> str:
     return f"{change.change}: {choice}; {step}."
 
 
-def truth_sentence(verdict: Verdict, truth: TruthScore) -> str:
-    """How the verdict held against the truth."""
+def truth_sentence(verdict: Verdict, readings: Readings, truth: TruthScore) -> str:
+    """How the headline, and the paper's rule, held against the truth."""
     names = verdict.stages
     best = names[truth.optimal_stage]
-    if truth.optimal_stage == verdict.recommended:
-        text = f"Held against the truth: {best} is the best stage, as recommended."
-    else:
-        loss = truth.regret_of_recommended * verdict.costs.mistake_cost
-        text = (
-            f"Held against the truth: the best stage is {best}; stopping at"
-            f" {names[verdict.recommended]} costs {amount(loss)} per item more."
+    text = f"Held against the truth: {best} is the best stage"
+    said = {"the first sentence": readings.headline_stage, "the rule": verdict.recommended}
+    for who, stage in said.items():
+        if stage is None:
+            continue
+        loss = float(truth.regret_by_stage[stage]) * verdict.costs.mistake_cost
+        text += (
+            f"; {who} says so"
+            if stage == truth.optimal_stage
+            else f"; {who} says {names[stage]}, which costs {amount(loss)} per item more"
         )
+    text += "."
     if not truth.weak_dominance:
-        text += " Weak dominance does not hold, so no rule without labels could tell."
+        text += " Weak dominance does not hold here."
     if truth.certain_but_wrong:
         pairs = ", ".join(f"{names[i]}/{names[j]}" for i, j in truth.certain_but_wrong)
         text += f" Called certain, but wrong here: {pairs}."

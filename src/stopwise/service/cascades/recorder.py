@@ -8,6 +8,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 from stopwise.service.cascades.counting import Compared, row_form, sums_of
 from stopwise.service.cascades.forms import Finished
@@ -48,7 +49,7 @@ class Recorder:
         self._spending = spending
         self._keep = keep
         self._size, self._seconds, self._room = size, seconds, room
-        self._queue: deque[Finished] = deque()
+        self._queue: deque[tuple[Finished, Future[None] | None]] = deque()
         self._wake = threading.Event()
         self._idle = threading.Condition()
         self._busy = 0
@@ -73,11 +74,21 @@ class Recorder:
         if len(self._queue) >= self._room:
             self.dropped += 1
             return
-        for name, amount in _amounts(finished).items():
-            self._spending.hold(name, amount)
-        self._queue.append(finished)
+        self._put(finished, None)
         if len(self._queue) >= self._size:
             self._wake.set()
+
+    def put_and_tell(self, finished: Finished) -> Future[None]:
+        """The same at once, for who waits until it is written."""
+        written: Future[None] = Future()
+        self._put(finished, written)
+        self._wake.set()
+        return written
+
+    def _put(self, finished: Finished, written: Future[None] | None) -> None:
+        for name, amount in _amounts(finished).items():
+            self._spending.hold(name, amount)
+        self._queue.append((finished, written))
 
     def drain(self, timeout: float = 10.0) -> bool:
         """Wait until everything so far is written; False if that took too long."""
@@ -102,7 +113,7 @@ class Recorder:
             LOG.error("requests not written", extra={"count": self.waiting})
 
     def _work(self) -> None:
-        pending: tuple[str, list[Entry], list[Finished]] | None = None
+        pending: tuple[str, list[Entry], list[tuple[Finished, Future[None] | None]]] | None = None
         tick = 0.0
         while True:
             if pending is None:
@@ -113,7 +124,7 @@ class Recorder:
                 ]
                 self._busy = len(batch)
                 if batch:
-                    entries = [entry for entry in map(self._entry, batch) if entry is not None]
+                    entries = [self._entry(finished) for finished, _ in batch]
                     pending = (uuid.uuid4().hex, entries, batch)
             if pending is not None:
                 try:
@@ -127,8 +138,10 @@ class Recorder:
                     continue
                 self.errors = 0
                 self.written += len(pending[1])
-                for finished in pending[2]:
+                for finished, told in pending[2]:
                     self._spending.written(_amounts(finished))
+                    if told is not None:
+                        told.set_result(None)
                 pending = None
                 self._busy = 0
             with self._idle:
@@ -147,10 +160,8 @@ class Recorder:
         except Exception as error:  # noqa: BLE001  # tried again in a second
             LOG.warning("store not readable", extra={"error": type(error).__name__})
 
-    def _entry(self, finished: Finished) -> Entry | None:
-        cascade = self._cascades.get(finished.decision.cascade)
-        if cascade is None:
-            return None
+    def _entry(self, finished: Finished) -> Entry:
+        cascade = self._cascades[finished.decision.cascade]
         compared: Compared | None = None
         try:
             compared = cascade.compare(finished)

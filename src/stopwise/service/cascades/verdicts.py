@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from stopwise.evidence import Evidence
+from stopwise.logs.judging.readings import Readings, readings_of
 from stopwise.logs.judging.verdict import Doubt, Verdict, judge
-from stopwise.logs.reporting.words import shallower_sentence, verdict_sentence
+from stopwise.logs.reporting.headline import headline, shallower_sentence
+from stopwise.logs.settings import LogSettings
 from stopwise.service.cascades.running import RunningCascade
 
 
@@ -50,9 +52,14 @@ def sentence_of(cascade: RunningCascade, verdict: Verdict | None) -> str:
     """The verdict in one sentence."""
     if verdict is None:
         return "Nothing can be said yet: not every two stages have answered the same request."
-    return verdict_sentence(verdict)
+    return headline(verdict, _rule(verdict))
 
 
 def open_question(verdict: Verdict | None) -> str | None:
     """What is not knowable without labels."""
-    return None if verdict is None else shallower_sentence(verdict)
+    return None if verdict is None else shallower_sentence(verdict, _rule(verdict))
+
+
+def _rule(verdict: Verdict) -> Readings:
+    """What is shown is where the cascade itself goes: the rule, under weak dominance."""
+    return readings_of(verdict, LogSettings(reading="weak-dominance"))

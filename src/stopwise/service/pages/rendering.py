@@ -76,7 +76,7 @@ def render(
         key=key,
         cascade_names=list(service.cascades) if key is not None else [],
         path=request.url.path,
-        example=getattr(service, "example", None) is not None,
+        example=service.example if key is not None else None,
         **given,
     )
     return HTMLResponse(text, status, headers={"cache-control": "no-store"})

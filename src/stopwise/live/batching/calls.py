@@ -1,0 +1,166 @@
+"""Takes the steps of a batch: calls stages on many items, here or awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from stopwise.live.batching.batch import Batch
+from stopwise.live.batching.items import each
+from stopwise.live.batching.steps import CallBatch, CallEach, Conclude, Step, Steps
+from stopwise.live.calling import background
+from stopwise.live.calling.answer import Answer
+from stopwise.live.calling.caller import StageCaller, failure
+from stopwise.live.calling.errors import NoAnswerError, describe
+from stopwise.live.calling.outputs import check_output
+from stopwise.live.calling.result import CallResult
+from stopwise.live.calling.runner import RoundRunner
+from stopwise.live.calling.threads import Attempt
+from stopwise.live.round import Round
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_LOOP_FIX = "some stages are async; use answer_many_async instead"
+_OF_ONE_ITEM = (TypeError, ValueError, AttributeError, IndexError, KeyError)
+
+
+class BatchCalls:
+    """Calls stages on the items of batches and ends their rounds.
+
+    Args:
+        caller: calls stages.
+        runner: ends rounds.
+        concurrency: how many calls of a stage that takes one item may be open at once.
+    """
+
+    def __init__(self, caller: StageCaller, runner: RoundRunner, concurrency: int) -> None:
+        self._caller = caller
+        self._runner = runner
+        self._concurrency = concurrency
+
+    def run(self, steps: Steps) -> Batch:
+        """Take all steps of a batch, in this thread."""
+        return _drive(steps, self._take)
+
+    async def run_async(self, steps: Steps) -> Batch:
+        """The same, awaited."""
+        result: Any = None
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = await self._take_async(step)
+                except BaseException as error:  # noqa: BLE001  # raised again by the steps
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+    # ---- one step ----------------------------------------------------------------------------
+
+    def _take(self, step: Step) -> Any:
+        caller = self._caller
+        if isinstance(step, CallBatch):
+            return self._whole(step, *caller.persist(step.stage, step.items, step.limit))
+        if isinstance(step, CallEach):
+            if caller.is_async[step.stage]:
+                return background.run(self._each_async(step), _LOOP_FIX)
+            items = zip(each(step.items), _limits(step), strict=False)
+            return self._noted(step, [caller.call(step.stage, *item) for item in items])
+        if self._runner.learner.reader.comparator.is_async:
+            return background.run(self._conclude_async(step), _LOOP_FIX)
+        return [self._concluded(round) for round in step.rounds]
+
+    async def _take_async(self, step: Step) -> Any:
+        caller = self._caller
+        if isinstance(step, CallBatch):
+            tried = await caller.persist_async(step.stage, step.items, step.limit)
+            return self._whole(step, *tried)
+        if isinstance(step, CallEach):
+            return await self._each_async(step)
+        return await self._conclude_async(step)
+
+    def _whole(self, step: CallBatch, tried: Attempt, calls: int) -> CallResult:
+        cost = self._caller.cost_of(step.stage, tried, calls, len(step.items))
+        if tried.error is not None:
+            return failure(tried, cost)
+        check_output(self._caller.stages[step.stage].name, tried.value)
+        return CallResult(tried.value, cost, seconds=tried.seconds)
+
+    async def _each_async(self, step: CallEach) -> Sequence[CallResult]:
+        items = zip(each(step.items), _limits(step), strict=False)
+        results = await _gather(
+            lambda item: self._caller.call_async(step.stage, *item), items, self._concurrency
+        )
+        return self._noted(step, results)
+
+    def _noted(self, step: CallEach, results: Sequence[CallResult]) -> Sequence[CallResult]:
+        """Warn where a stage failed on every item, as one does that takes a list of them."""
+        if len(results) > 1 and all(isinstance(one.error, _OF_ONE_ITEM) for one in results):
+            name = self._caller.stages[step.stage].name
+            self._caller.warn_once(
+                f"stage {name} failed on all of {len(results)} items"
+                f" ({describe(results[0].error)}); if its function takes a list of items, give"
+                " batch=True"
+            )
+        return results
+
+    # ---- ending rounds -----------------------------------------------------------------------
+
+    async def _conclude_async(self, step: Conclude) -> list[Answer]:
+        if not self._runner.learner.reader.takes_time:
+            return [self._concluded(round) for round in step.rounds]
+
+        async def conclude(round: Round) -> Answer:
+            try:
+                return await self._runner.conclude_async(round)
+            except NoAnswerError as error:
+                return self._runner.unanswered(round, error)
+
+        return await _gather(conclude, step.rounds, self._concurrency)
+
+    def _concluded(self, round: Round) -> Answer:
+        try:
+            return self._runner.conclude(round)
+        except NoAnswerError as error:
+            return self._runner.unanswered(round, error)
+
+
+def _drive(steps: Steps, take: Callable[[Step], Any]) -> Batch:
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = take(step)
+            except BaseException as error:  # noqa: BLE001  # raised again by the steps
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def _limits(step: CallEach) -> Iterable[float | None]:
+    return [None] * len(step.items) if step.limits is None else step.limits
+
+
+async def _gather(call: Callable[[_T], Awaitable[_R]], items: Iterable[_T], most: int) -> list[_R]:
+    """Await a call for each item, with a number of them open at once; one error ends all."""
+    waiting = list(items)
+    results: list[Any] = [None] * len(waiting)
+    source = iter(enumerate(waiting))
+
+    async def work() -> None:
+        for at, item in source:
+            results[at] = await call(item)
+
+    tasks = [asyncio.ensure_future(work()) for _ in range(min(most, len(waiting)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return results

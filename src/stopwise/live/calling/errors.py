@@ -1,0 +1,52 @@
+"""What can go wrong with a stage, and how it is told without telling secrets."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+from stopwise.checks import StopwiseError
+
+logger = logging.getLogger("stopwise.live")
+
+
+class NoAnswerError(StopwiseError):
+    """Stages failed and none answered. The last failure is its cause."""
+
+
+class MisusedStageError(StopwiseError):
+    """A stage returned what is no output (a generator, say). No stage is blamed: fix the code."""
+
+
+class StageBusyError(TimeoutError):
+    """Too many calls of a stage ran out of time and are still running; it was not called."""
+
+
+class StageRestingError(ConnectionError):
+    """A stage failed so often in a row that it is not called for a while; see `Breaker`."""
+
+
+def describe(error: object) -> str:
+    """An error in a few words, without its text: that may hold a key, an address or the item.
+
+    >>> describe(ConnectionError("https://user:password@host"))
+    'ConnectionError'
+    >>> describe(OSError(28, "No space left on device", "/a/secret/path"))
+    'OSError: No space left on device'
+    >>> describe(StopwiseError("costs: got [] but need at least two stages"))
+    'costs: got [] but need at least two stages'
+    """
+    if isinstance(error, StopwiseError):
+        return str(error)
+    name = type(error).__name__
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        return f"{name}: {error.strerror}"
+    return name
+
+
+def warn(message: str, *, stacklevel: int = 3) -> None:
+    """Warn, and log where warnings are errors: what is only told must never cost an answer."""
+    try:
+        warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
+    except RuntimeWarning:
+        logger.warning(message)

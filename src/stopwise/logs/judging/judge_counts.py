@@ -1,0 +1,33 @@
+"""A verdict on counted patterns: what an abstention means, what is missing, what it costs."""
+
+from __future__ import annotations
+
+from stopwise.logs.judging.row_warnings import selective_stages
+from stopwise.logs.judging.verdict import Verdict, doubt_of, judge
+from stopwise.logs.reading.costs import costs_of
+from stopwise.logs.reading.counting import NOT_CALLED, PatternCounts
+from stopwise.logs.settings import LogSettings
+
+
+def judge_counts(
+    counts: PatternCounts, settings: LogSettings, families: int, segment: str | None = None
+) -> Verdict:
+    """Judge a log, or one segment of it.
+
+    Args:
+        families: how many verdicts share the level: the log and its segments.
+    """
+    costs, bounds = costs_of(counts, settings, segment)
+    answers = counts.answers(settings.abstentions)
+    partial = bool((counts.codes == NOT_CALLED).any())
+    everything = range(len(counts.stages))
+    return judge(
+        counts.stages,
+        counts.evidence(settings.abstentions),
+        costs,
+        level=settings.level,
+        doubt=doubt_of(answers, counts.number, selective_stages(counts)),
+        missing=doubt_of(answers, counts.number, everything) if partial else None,
+        cost_bounds=bounds,
+        families=families,
+    )

@@ -1,0 +1,180 @@
+"""The first sentences: which stage, on which reading, and where the readings disagree."""
+
+from __future__ import annotations
+
+from stopwise.logs.formatting import amount, share
+from stopwise.logs.judging.readings import (
+    CERTAIN,
+    ESTIMATED,
+    MINIMAX,
+    RULE_OF_THUMB,
+    WEAK_DOMINANCE,
+    Readings,
+)
+from stopwise.logs.judging.verdict import NOT_KNOWABLE, Verdict
+
+
+def headline(verdict: Verdict, readings: Readings) -> str:
+    """One sentence a manager understands: which stage, why, what it saves, what would change."""
+    names, last, stage = verdict.stages, len(verdict.stages) - 1, readings.headline_stage
+    if stage is None:
+        left = ", ".join(names[at] for at in readings.candidates)
+        what = "certain" if readings.headline_reading == CERTAIN else "estimated"
+        return (
+            f"No stage can be named by what is {what}"
+            f" ({readings.why_not or 'more than one may be the best'}): in question are {left}."
+        )
+    start = f"Go on to {names[stage]}" if stage == last else f"Stop at {names[stage]}"
+    return f"{start}: {_why(verdict, readings, stage)}. {_savings(verdict, stage)}"
+
+
+def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
+    last = len(verdict.stages) - 1
+    ruled_out = stage < last and all(
+        pair.certain for pair in verdict.pairs if pair.shallow == stage
+    )
+    certain = "whatever the truth, no deeper stage is worth its price"
+    reading = readings.headline_reading
+    if reading == WEAK_DOMINANCE:
+        if stage == last:
+            return (
+                "it differs from the stages before it often enough to be worth its price, if it is"
+                " right where they differ (weak dominance)"
+            )
+        if ruled_out:
+            return certain
+        more = all(p.verdict != NOT_KNOWABLE for p in verdict.pairs if p.shallow == stage)
+        return (
+            "deeper stages differ from it too rarely to look worth their price (weak dominance;"
+            f" {'more rows would make this certain' if more else 'not certain'})"
+        )
+    if reading == MINIMAX:
+        return "it has the smallest worst case, whoever is right (minimax)"
+    if ruled_out and stage == 0:
+        return certain
+    if reading == RULE_OF_THUMB:
+        why = "too few items differ" if len(verdict.stages) > 2 else "with two stages"
+        text = (
+            f"{why}, so nothing can be estimated; by rule of thumb a deeper stage fixes a third of"
+            " the differences"
+        )
+    elif ruled_out:
+        text = (
+            "and by how the stages agree among themselves a shallower one would cost more"
+            " (estimated)"
+        )
+    else:
+        text = (
+            "by how the stages agree among themselves it is wrong on about"
+            f" {share(float(readings.error_rates[stage]))} of items"
+            f"{_interval(readings, stage)}, and no other stage looks worth its price (estimated,"
+            " not certain)"
+        )
+    return f"{certain}; {text}" if ruled_out else text
+
+
+def _interval(readings: Readings, stage: int) -> str:
+    low, high = readings.error_rates_low, readings.error_rates_high
+    if low is None or high is None:
+        return ""
+    return f" ({share(float(low[stage]))} to {share(float(high[stage]))})"
+
+
+def _savings(verdict: Verdict, stage: int) -> str:
+    """What a stage saves against the last one, reached through the cascade or called alone."""
+    names, last = verdict.stages, len(verdict.stages) - 1
+    if stage == last:
+        return f"Nothing is saved against always {names[last]}, and no answer would change."
+    spent, total = verdict.costs.cumulative[stage], verdict.costs.cumulative[last]
+    saved, alone = total - spent, verdict.cost_bounds.own[last] - spent
+    against = (
+        f"{amount(alone)} against calling it alone"
+        if alone >= 0
+        else f"costs {amount(-alone)} more than calling it alone"
+    )
+    return (
+        f"This saves {amount(saved)} per item against going through all stages to {names[last]}"
+        f" ({share(saved / total)} of that cost), {'or ' if alone >= 0 else 'but '}{against};"
+        f" at most {share(verdict.pair(stage, last).may_differ_high)} of the answers would change."
+    )
+
+
+def disagreement_sentence(verdict: Verdict, readings: Readings) -> str | None:
+    """Which other readings stop elsewhere, what is at stake each way, what would settle it."""
+    at = readings.headline_stage
+    if at is None:
+        return None
+    names = verdict.stages
+    others = {
+        "under weak dominance": readings.weak_dominance,
+        "by the estimate": readings.estimated,
+        "trusting nobody (minimax)": readings.minimax,
+    }
+    elsewhere = {why: stage for why, stage in others.items() if stage not in (None, at)}
+    if not elsewhere:
+        return None
+    listed = "; ".join(
+        f"{names[stage]} {why}" for why, stage in elsewhere.items() if stage is not None
+    )
+    texts = [f"Readings disagree: {listed}."]
+    texts += [
+        _stakes(verdict, at, stage)
+        for stage in dict.fromkeys(elsewhere.values())
+        if stage is not None
+    ]
+    if readings.labels_to_settle:
+        texts.append(
+            f"About {readings.labels_to_settle:,} labels would settle it (`stopwise audit`)."
+        )
+    return " ".join(texts)
+
+
+def _stakes(verdict: Verdict, at: int, other: int) -> str:
+    """What is lost by each of two stages if the other is the right one."""
+    pair = verdict.pair(min(at, other), max(at, other))
+    mistake = verdict.costs.mistake_cost
+    step, differ = pair.threshold * mistake, pair.disagreement * mistake
+    shallow, deep = verdict.stages[pair.shallow], verdict.stages[pair.deep]
+    return (
+        f"If {deep} is right wherever the two differ, stopping at {shallow} loses"
+        f" {amount(max(differ - step, 0.0))} per item; if {shallow} is, {deep} wastes"
+        f" {amount(step + differ)} per item."
+    )
+
+
+def check_sentence(verdict: Verdict, readings: Readings) -> str | None:
+    """What the check of the estimate found."""
+    if readings.headline_reading != ESTIMATED or not readings.dependent_pairs:
+        return None
+    names = verdict.stages
+    pairs = ", ".join(f"{names[i]} and {names[j]}" for i, j in readings.dependent_pairs[:3])
+    return (
+        f"The estimate is less sure than it looks: {pairs} agree far more than their estimated"
+        " errors explain. Some stages, these or the others, may be copies of each other, as models"
+        " of one family are."
+    )
+
+
+def missing_sentence(verdict: Verdict) -> str | None:
+    """Whether "certain" rests on missing rows being like the others."""
+    if all(pair.whatever_missing for pair in verdict.pairs if pair.certain):
+        return None
+    return (
+        "Some stages were not called on all items. What is called certain takes it that those items"
+        " are like the others; without that it would not be certain."
+    )
+
+
+def shallower_sentence(verdict: Verdict, readings: Readings) -> str | None:
+    """What nobody can know without labels about the stages before the one of the headline."""
+    at = readings.headline_stage
+    if not at:
+        return None
+    names = verdict.stages
+    spent = verdict.costs.cumulative
+    which = names[0] if at == 1 else f"{names[0]}, or another stage before {names[at]},"
+    return (
+        f"Not knowable without labels: {which} may be enough; then up to"
+        f" {amount(spent[at] - spent[0])} per item is overspent at {names[at]}. `stopwise audit`"
+        " settles it with few labels."
+    )
