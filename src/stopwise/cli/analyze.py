@@ -11,6 +11,7 @@ from stopwise.cli.log_options import (
     AbstentionsOption,
     Costs_,
     Example,
+    Features,
     Item,
     Layout,
     Level,
@@ -48,6 +49,10 @@ def command(
     level: Level = None,
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
+    per_item: Annotated[
+        bool, typer.Option("--per-item", help="Say also what deciding per item would be worth.")
+    ] = False,
+    features: Features = None,
     abstentions: AbstentionsOption = None,
     reading: Annotated[
         str | None,
@@ -89,6 +94,7 @@ def command(
         stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
         item=item, layout=layout, level=level, max_labels=max_labels,
         trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading,
+        features=features,
     )  # fmt: skip
     if str(source).endswith(".json"):
         from stopwise.evidence import Evidence
@@ -100,7 +106,7 @@ def command(
         from stopwise.logs.analysis import analyze
 
         with progress_bar("counting", quiet=as_json):
-            analysis = analyze(source, chosen)
+            analysis = analyze(source, chosen, per_item=per_item)
     if report is not None:
         analysis.write_report(report)
     if as_json:
@@ -139,6 +145,10 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         "dim",
     )
     console.print(_stage_table(analysis))
+    if analysis.per_item is not None:
+        from stopwise.cli.per_item import print_items
+
+        print_items(console, analysis.per_item)
     if verdict.cost_bounds.measured:
         for name, low, high in zip(
             verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True

@@ -51,6 +51,10 @@ AbstentionsOption = Annotated[
         help="A stage gives no answer: go-on (the next one answers), mistake or leave-out. [go-on]",
     ),
 ]
+Features = Annotated[
+    str | None,
+    typer.Option(help="Columns known of an item before its first call: length,language."),
+]
 Example = Annotated[
     bool, typer.Option("--example", help="Use the example log that comes with Stopwise.")
 ]
