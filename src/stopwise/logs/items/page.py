@@ -70,8 +70,8 @@ def frontier_picture(frontier: Frontier, stages: tuple[str, ...]) -> Drawing:
     3
     """
     points = (*frontier.per_item, *frontier.stages)
-    most_cost = max(max(cost for cost, _ in points), 1e-12) * 1.08
-    most_changed = max(max(changed for _, changed in points), 1e-12) * 1.1
+    most_cost = max(*(cost for cost, _ in points), 1e-12) * 1.08
+    most_changed = max(*(changed for _, changed in points), 1e-12) * 1.1
     drawing = Drawing(_WIDTH, _HEIGHT, "Cost per item against the share of changed answers")
 
     def place(cost: float, changed: float) -> tuple[float, float]:
