@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,11 @@ from stopwise import Policy
 from stopwise.checks import StopwiseError
 from stopwise.logs import replay
 
-GIVEN = {"stages": ["small", "medium", "large"], "costs": [0.01, 0.1, 0.3], "mistake_cost": 1}
+GIVEN: dict[str, Any] = {
+    "stages": ["small", "medium", "large"],
+    "costs": [0.01, 0.1, 0.3],
+    "mistake_cost": 1,
+}
 
 
 def by_name(result):
