@@ -21,6 +21,7 @@ from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
+from stopwise.simulation.replay_engine import has_row_kernel, replay_rows
 
 if TYPE_CHECKING:
     import polars
@@ -149,7 +150,8 @@ def replay(
     if rounds is not None:
         length = min(length, whole_number("rounds", rounds, least=1))
     if order == "log":
-        rows = _first(rows, length)
+        first = np.arange(len(rows.codes)) < length
+        rows = dataclasses.replace(rows.where(first), left_out=rows.left_out)
     chosen = make_policy(policy)
     scorer = Scorer(rows)
     if chosen.name == "oracle" and scorer.optimal_stage is None:
@@ -174,12 +176,11 @@ def replay(
 def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Generator) -> IntArray:
     """One run over the rows in this order; the depth of every round.
 
-    The policy is handed the outputs of the stages that it called and nothing else.
+    The policy is handed the answers at the stages that it called and nothing else.
     """
     evidence = Evidence(len(rows.stages))
-    outputs = [
-        tuple(ABSTAINED if code < 0 else code for code in row) for row in rows.codes[order].tolist()
-    ]
+    answers = rows.counted_answers()[order]
+    outputs = [tuple(ABSTAINED if code < 0 else code for code in row) for row in answers.tolist()]
     depths = np.empty(len(order), dtype=np.int64)
     for at, output in enumerate(outputs):
         depth = policy.draw(evidence, at + 1, rows.costs, rng)
@@ -191,28 +192,41 @@ def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gene
 def _runs(
     rows: LogRows,
     policy: Policy,
-    order: str,
+    order: Literal["log", "shuffled"],
     length: int,
     replications: int,
     seed: int,
     jobs: int,
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[Run]:
-    from joblib import Parallel, delayed
+    """Runs in the compiled engine; policies without a kernel in the plain loop."""
+    runs: Iterator[Run]
+    if has_row_kernel(policy):
+        compiled = replay_rows(
+            policy, rows.counted_answers(), rows.costs, order=order, rounds=length,
+            replications=replications, seed=seed, jobs=jobs,
+        )  # fmt: skip
+        runs = ((run.order, run.depths.astype(np.int64)) for run in compiled)
+    else:
+        runs = _plain_runs(rows, policy, order, length, replications, seed, jobs)
+    for at, run in enumerate(runs):
+        if progress is not None:
+            progress(at + 1, replications)
+        yield run
 
-    def done(results: Any) -> Iterator[Run]:
-        for at, result in enumerate(results):
-            if progress is not None:
-                progress(at + 1, replications)
-            yield result
 
+def _plain_runs(
+    rows: LogRows, policy: Policy, order: str, length: int, replications: int, seed: int, jobs: int
+) -> Iterator[Run]:
     seeds = np.random.SeedSequence(seed).spawn(replications)
     tasks = ((rows, policy, order, length, child) for child in seeds)
     if jobs == 1 or replications == 1:
-        yield from done(_one(*task) for task in tasks)
+        yield from (_one(*task) for task in tasks)
         return
+    from joblib import Parallel, delayed
+
     workers = Parallel(n_jobs=jobs, return_as="generator")
-    yield from done(workers(delayed(_one)(*task) for task in tasks))
+    yield from workers(delayed(_one)(*task) for task in tasks)
 
 
 def _one(
@@ -225,17 +239,9 @@ def _one(
     return index, run_once(rows, policy, index, np.random.default_rng(policy_seed))
 
 
-def _first(rows: LogRows, length: int) -> LogRows:
-    truth = None if rows.truth is None else rows.truth[:length]
-    return dataclasses.replace(
-        rows, codes=rows.codes[:length], items=rows.items[:length], truth=truth
-    )
-
-
 def _with_known_truth(rows: LogRows) -> LogRows:
     assert rows.truth is not None
     known = rows.truth >= 0
     if not known.any():
         raise StopwiseError("truth: the column is blank in every complete row")
-    items = tuple(np.asarray(rows.items, dtype=object)[known].tolist())
-    return dataclasses.replace(rows, codes=rows.codes[known], items=items, truth=rows.truth[known])
+    return dataclasses.replace(rows.where(known), left_out=rows.left_out)
