@@ -10,7 +10,7 @@ QUICK := src/stopwise/checks.py src/stopwise/costs.py src/stopwise/evidence.py s
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup demo check test bench lint docs pictures format lock clean
+.PHONY: help setup browser demo check test bench lint docs pictures format lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -26,13 +26,16 @@ $(VENV)/.ready: requirements/dev.lock pyproject.toml
 
 setup: $(VENV)/.ready  ## make the virtual environment
 
+browser:
+	@bash scripts/need_browser.sh
+
 demo: setup  ## reproduce the whole paper at full size into out/paper
 	@$(BIN)/stopwise reproduce --out out/paper
 
 check: setup lint  ## an answer in under a minute: lint, types, direction of imports, the quick tests
 	@$(BIN)/python -m pytest -n 2 -m "not slow" $(QUICK)
 
-test: setup lint  ## lint, types, direction of imports, all tests
+test: setup lint browser  ## lint, types, direction of imports, all tests
 	@$(BIN)/python -m pytest -n 2
 
 docs: setup  ## build the documentation site into site/

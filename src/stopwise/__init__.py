@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stopwise.live.learner import Learner
     from stopwise.live.stores.round_log import RoundLog
     from stopwise.live.stores.sqlite import SqliteStore
+    from stopwise.logs.agreeing.promise import Promise, promise
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
     from stopwise.logs.auditing.audit import Audit
     from stopwise.logs.auditing.labelled import audit
@@ -49,12 +50,14 @@ _WHERE = {
     # a log
     "Analysis": "stopwise.logs.analysis",
     "Audit": "stopwise.logs.auditing.audit",
+    "Promise": "stopwise.logs.agreeing.promise",
     "Replay": "stopwise.logs.replaying.replay",
     "analyze": "stopwise.logs.analysis",
     "analyze_evidence": "stopwise.logs.analysis",
     "audit": "stopwise.logs.auditing.labelled",
     "example_log": "stopwise.logs.example",
     "example_settings": "stopwise.logs.example",
+    "promise": "stopwise.logs.agreeing.promise",
     "replay": "stopwise.logs.replaying.replay",
     "simulate_audit": "stopwise.logs.auditing.simulation",
     # stages to call
@@ -99,6 +102,7 @@ __all__ = [
     "MissingPackageError",
     "Policy",
     "Problem",
+    "Promise",
     "Replay",
     "Report",
     "Reported",
@@ -122,6 +126,7 @@ __all__ = [
     "paper",
     "policies",
     "policy_names",
+    "promise",
     "read_sweep",
     "register",
     "replay",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 from stopwise.checks import fail, finite_number, positive_number
 
 FloatArray = NDArray[np.float64]
+
+Calls = Literal["cascade", "alone"]
+"""How stages are called: in a *cascade* each needs those before it, *alone* none does."""
+CALLS: tuple[Calls, ...] = ("cascade", "alone")
 
 
 @dataclass(frozen=True, init=False)

@@ -21,6 +21,14 @@ EXTRAS = {
     "matplotlib": "paper",
     "dask": "cluster",
     "distributed": "cluster",
+    "starlette": "service",
+    "granian": "service",
+    "aiohttp": "service",
+    "jinja2": "service",
+    "psycopg": "service",
+    "psycopg_pool": "service",
+    "prometheus_client": "service",
+    "genai_prices": "service",
 }
 """What to install for a package that not everybody needs: `pip install 'stopwise[fast]'`."""
 

@@ -9,6 +9,8 @@ import pytest
 from stopwise.bench.plan import growth_instances
 from stopwise.simulation.run import simulate
 
+pytestmark = pytest.mark.numba
+
 INSTANCES = {instance.name: instance.problem for instance in growth_instances()}
 
 

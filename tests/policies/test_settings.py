@@ -33,6 +33,8 @@ NUMPY_SETTINGS = [
     ("uss-voi", {"kappa": np.float32(2), "horizon": np.int64(50)}),
     ("uss-voi-anytime", {"head_start": np.int64(10), "rho0": np.float32(0.25)}),
     ("imed", {"horizon": np.int64(50)}),
+    ("agree-in-a-row", {"number": np.int64(3)}),
+    ("per-item", {"kappa": np.float32(0.5), "always_full": np.int64(5)}),
 ]
 
 
@@ -42,7 +44,7 @@ def test_numpy_scalars_are_settings_like_any_other(name, settings):
     assert make_policy(policy.label()) == policy
     assert policy_from_json(policy_to_json(policy)) == policy
     for value in policy.settings().values():
-        assert type(value) in (int, float)
+        assert type(value) in (int, float, str, type(None))
     assert simulate(PROBLEM, policy, horizon=20, replications=2).policy == policy.label()
 
 

@@ -405,3 +405,10 @@ def test_evidence_is_there_after_a_restart(make: Maker, upstream: FakeUpstream) 
     _, third = make(mode="shadow", sample=1.0, comparator="exact")
     assert seen(third) == (0, 0)
     assert third.cascades["support"].epoch != second.cascades["support"].epoch
+
+
+def test_long_bodies_are_passed_on(make: Maker, upstream: FakeUpstream) -> None:
+    client, _ = make(mode="shadow", sample=0.0)
+    long = "x" * 3_000_000
+    assert ask(client, {**ASK, "messages": [{"role": "user", "content": long}]}).status_code == 200
+    assert upstream.requests[0][1]["messages"][0]["content"] == long

@@ -21,7 +21,7 @@ from stopwise import StopwiseError, simulate
 from stopwise.cli import build_app
 from stopwise.simulation.sweep import Sweep, cells_done, read_sweep, run_sweep
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 GRID = """
 problems = ["problems/*.json"]

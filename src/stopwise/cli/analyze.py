@@ -9,6 +9,7 @@ import typer
 
 from stopwise.cli.log_options import (
     AbstentionsOption,
+    Calls_,
     Costs_,
     Example,
     Item,
@@ -24,6 +25,7 @@ from stopwise.cli.log_options import (
     Truth,
     log_and_settings,
 )
+from stopwise.cli.run_options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +43,7 @@ def command(
     report: Annotated[
         Path | None, typer.Option(help="Write one self-contained HTML page with plots.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    as_json: AsJson = False,
     settings: SettingsFile = None,
     item: Item = None,
     layout: Layout = None,
@@ -56,6 +58,15 @@ def command(
             " minimax. [auto]"
         ),
     ] = None,
+    calls: Calls_ = None,
+    agree: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of a verdict: answers equal to the last stage's on this share of items,"
+            " such as 0.95, with the confidence of --level, at the least cost."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the items that --agree looks at.")] = 0,
     example: Example = False,
 ) -> None:
     """Say where a cascade should stop, from a log of its outputs, without labels.
@@ -81,6 +92,10 @@ def command(
     Evidence counted elsewhere (SQL, Dask) and saved as JSON is analysed the same way:
 
     **stopwise analyze evidence.json --stages a,b --costs 1,3**
+
+    Equal to the last stage on 95 % of the items, with 95 % confidence, for less:
+
+    **stopwise analyze log.csv --stages small,large --costs 1,20 --agree 0.95 --level 0.95**
     """
     from stopwise.cli.output import print_json, progress_bar, read_text
 
@@ -88,8 +103,13 @@ def command(
         log, example, settings,
         stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
         item=item, layout=layout, level=level, max_labels=max_labels,
-        trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading,
+        trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading, calls=calls,
     )  # fmt: skip
+    if agree is not None:
+        from stopwise.cli.promise import run
+
+        run(source, chosen, agree, seed=seed, as_json=as_json)
+        return
     if str(source).endswith(".json"):
         from stopwise.evidence import Evidence
         from stopwise.logs.analysis import analyze_evidence

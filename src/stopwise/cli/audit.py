@@ -22,6 +22,7 @@ from stopwise.cli.log_options import (
     TrailingBlanks,
     log_and_settings,
 )
+from stopwise.cli.run_options import AsJson
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +69,7 @@ def command(
     ] = None,
     replications: Annotated[int, typer.Option(help="Simulated audits.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the order in which items are drawn.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    as_json: AsJson = False,
     settings: SettingsFile = None,
     item: Item = None,
     layout: Layout = None,

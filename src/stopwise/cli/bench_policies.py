@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from stopwise.cli.run_options import Jobs
+
 
 def command(
     out: Annotated[
@@ -18,7 +20,7 @@ def command(
     replications: Annotated[int, typer.Option(help="Runs of every policy and instance.")] = 2_000,
     growth_replications: Annotated[int, typer.Option(help="Runs of the growth in T.")] = 1_000,
     seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 6,
-    jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
+    jobs: Jobs = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Compare all learning policies with USS-TS and write POLICIES.md with its plots.

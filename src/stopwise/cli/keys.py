@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from stopwise.cli.run_options import AsJson
+
 
 def command(
     action: Annotated[str, typer.Argument(help="create, list or revoke.", show_default=False)],
@@ -22,7 +24,7 @@ def command(
     budget: Annotated[
         float | None, typer.Option(help="For create: what its requests may cost each day (UTC).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make, list and revoke the keys of a service.
 

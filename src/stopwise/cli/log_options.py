@@ -51,6 +51,14 @@ AbstentionsOption = Annotated[
         help="A stage gives no answer: go-on (the next one answers), mistake or leave-out. [go-on]",
     ),
 ]
+Calls_ = Annotated[
+    str | None,
+    typer.Option(
+        "--calls",
+        help="cascade (a stage needs those before it) or alone (each can be called by itself);"
+        " both are shown where this is not given.",
+    ),
+]
 Example = Annotated[
     bool, typer.Option("--example", help="Use the example log that comes with Stopwise.")
 ]

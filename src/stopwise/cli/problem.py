@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from stopwise.cli.run_options import AsJson
+
 
 def command(
     file: Annotated[Path, typer.Argument(metavar="PROBLEM.json", help="The problem.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print what is true in PROBLEM.json: error rates, disagreements, optimal stage, dominance.
 

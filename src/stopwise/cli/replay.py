@@ -22,6 +22,7 @@ from stopwise.cli.log_options import (
     Truth,
     log_and_settings,
 )
+from stopwise.cli.run_options import AsJson, Jobs
 
 if TYPE_CHECKING:
     from stopwise.logs.replaying.replay import Replay
@@ -43,8 +44,8 @@ def command(
     replications: Annotated[int, typer.Option(help="Independent runs.")] = 20,
     rounds: Annotated[int | None, typer.Option(help="Rows in a run. [all]")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
     settings: SettingsFile = None,
     item: Item = None,
     layout: Layout = None,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stopwise.cli.run_options import AsJson, Jobs
+
 if TYPE_CHECKING:
     from stopwise.paper.experiments import Run
     from stopwise.paper.reproduce import Reproduction
@@ -17,7 +19,7 @@ def command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for all files; made if needed.")],
     replications: Annotated[int, typer.Option(help="Independent runs of each curve.")] = 500,
     horizon: Annotated[int, typer.Option(help="Rounds in a replication.")] = 10_000,
-    jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
+    jobs: Jobs = -1,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -25,7 +27,7 @@ def command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same files.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Reproduce *Thompson Sampling for Unsupervised Sequential Selection* (ACML 2020).
 

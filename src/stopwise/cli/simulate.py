@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stopwise.cli.run_options import AsJson, Backend, Jobs, Scheduler
+
 if TYPE_CHECKING:
     from stopwise.problem import Problem
     from stopwise.simulation.results import Simulation
@@ -27,15 +29,10 @@ def command(
     engine: Annotated[
         str, typer.Option(help="'auto', 'fast', or 'reference' for the literal loop.")
     ] = "auto",
-    jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
-    backend: Annotated[
-        str, typer.Option(help="'auto', 'threads', 'processes', or 'dask' for a cluster.")
-    ] = "auto",
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler, such as tcp://127.0.0.1:8786."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    jobs: Jobs = -1,
+    backend: Backend = "auto",
+    scheduler: Scheduler = None,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate a policy on PROBLEM.json and print its regret, stage shares and curve.
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stopwise.cli.run_options import AsJson, Backend, Jobs, Scheduler
+
 if TYPE_CHECKING:
     from stopwise.problem import Problem
     from stopwise.simulation.sweep import Cell
@@ -20,15 +22,10 @@ def command(
         Path | None,
         typer.Option(help="Folder of the results; usually GRID-sweep beside GRID.toml."),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Workers; -1 for one for every core.")] = -1,
-    backend: Annotated[
-        str, typer.Option(help="'auto', 'threads', 'processes', or 'dask' for a cluster.")
-    ] = "auto",
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler, such as tcp://127.0.0.1:8786."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    jobs: Jobs = -1,
+    backend: Backend = "auto",
+    scheduler: Scheduler = None,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate every policy of GRID.toml on every problem at every horizon; write Parquet.
 

@@ -16,7 +16,7 @@ from stopwise.live.batching.progress import Progress
 from stopwise.live.batching.steps import answer_batch
 from stopwise.live.calling import background
 from stopwise.live.calling.answer import Answer
-from stopwise.live.calling.caller import StageCaller
+from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.hints import hint_at_costs
 from stopwise.live.calling.runner import OnFailure, RoundRunner
 from stopwise.live.calling.stage import Stage
@@ -127,7 +127,7 @@ class Cascade:
                 runner.tell_all(round, caller.call_together(item, round.depth, _left(until)))
             while runner.wants_more(round):
                 left = _left(until)
-                if left is not None and left <= 0 and round.outputs:
+                if left is not None and left <= LEAST_SECONDS and round.outputs:
                     break
                 runner.tell(round, caller.call(len(round.outputs), item, left))
         except BaseException:
@@ -148,7 +148,7 @@ class Cascade:
                 runner.tell_all(round, await caller.call_together_async(item, round.depth, left))
             while runner.wants_more(round):
                 left = None if until is None else _left(until)
-                if left is not None and left <= 0 and round.outputs:
+                if left is not None and left <= LEAST_SECONDS and round.outputs:
                     break
                 runner.tell(round, await caller.call_async(len(round.outputs), item, left))
         except BaseException:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from stopwise.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from stopwise.logs.agreeing.promise import Promise, promise
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
     from stopwise.logs.auditing.audit import Audit, plan_audit
     from stopwise.logs.auditing.labelled import audit
@@ -27,6 +28,7 @@ _WHERE = {
     "Analysis": "stopwise.logs.analysis",
     "Audit": "stopwise.logs.auditing.audit",
     "LogSettings": "stopwise.logs.settings",
+    "Promise": "stopwise.logs.agreeing.promise",
     "Replay": "stopwise.logs.replaying.replay",
     "Settings": "stopwise.logs.settings",
     "analyze": "stopwise.logs.analysis",
@@ -36,6 +38,7 @@ _WHERE = {
     "example_log": "stopwise.logs.example",
     "example_settings": "stopwise.logs.example",
     "plan_audit": "stopwise.logs.auditing.audit",
+    "promise": "stopwise.logs.agreeing.promise",
     "replay": "stopwise.logs.replaying.replay",
     "simulate_audit": "stopwise.logs.auditing.simulation",
 }
@@ -44,6 +47,7 @@ __all__ = [
     "Analysis",
     "Audit",
     "LogSettings",
+    "Promise",
     "Replay",
     "Settings",
     "analyze",
@@ -53,6 +57,7 @@ __all__ = [
     "example_log",
     "example_settings",
     "plan_audit",
+    "promise",
     "replay",
     "simulate_audit",
 ]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from stopwise.abstentions import Abstentions, as_abstentions
 from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
+from stopwise.costs import CALLS, Calls
 
 
 class LogOptions(TypedDict, total=False):
@@ -32,7 +33,9 @@ class LogOptions(TypedDict, total=False):
     max_labels: int | None
     trailing_blanks: Literal["not-called", "abstained"] | None
     abstentions: Literal["go on", "mistake", "leave out"] | None
+    calls: Literal["cascade", "alone"] | None
     reading: Literal["auto", "certain", "weak-dominance", "estimated", "minimax"] | None
+    features: Sequence[str] | str | None
 
 
 LAYOUTS = ("auto", "wide", "long")
@@ -59,10 +62,13 @@ class LogSettings:
         max_labels: more distinct outputs than this are refused as free text.
         trailing_blanks: what blanks at the end of a row are, where no cost tells:
             "not-called" (the cascade stopped before) or "abstained".
+        calls: "cascade" if a stage needs those before it, "alone" if each can be called by itself;
+            None where it was not said.
         abstentions: what it means that a stage gives no answer: "go on" (the next stage that
             answers does), "mistake" or "leave out".
         reading: what the first sentence rests on: "certain", "weak-dominance", "estimated" or
             "minimax"; "auto" takes what is certain first, then the estimate.
+        features: columns that are known of an item before its first call, for per-item rules.
 
     >>> LogSettings.of(stages="vader,amazon", costs="0.1,0.5").costs
     (0.1, 0.5)
@@ -82,13 +88,17 @@ class LogSettings:
     max_labels: int = 2000
     trailing_blanks: str = "not-called"
     abstentions: Abstentions = "go on"
+    calls: Calls | None = None
     reading: str = "auto"
+    features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.stages is not None:
             object.__setattr__(self, "stages", _stage_names(self.stages))
         if self.costs is not None:
             object.__setattr__(self, "costs", _costs(self.costs, self.stages))
+        if self.features is not None:
+            object.__setattr__(self, "features", _feature_names(self.features))
         if self.stages and self.costs is not None and len(self.stages) != len(self.costs):
             raise fail(
                 "costs", list(self.costs),
@@ -105,6 +115,8 @@ class LogSettings:
         _one_of("layout", self.layout, LAYOUTS)
         _one_of("trailing_blanks", self.trailing_blanks, TRAILING_BLANKS)
         _one_of("reading", self.reading, READINGS)
+        if self.calls is not None:
+            _one_of("calls", self.calls, CALLS)
         object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
         for field in ("segment", "truth", "item", "stage_column", "output_column", "cost_column"):
             value = getattr(self, field)
@@ -172,6 +184,15 @@ def _stage_names(stages: Any) -> tuple[str, ...]:
     if len(stages) < 2 or len(set(stages)) != len(stages):
         raise fail("stages", list(stages), accepted)
     return tuple(stages)
+
+
+def _feature_names(features: Any) -> tuple[str, ...]:
+    if isinstance(features, str):
+        features = [name.strip() for name in features.split(",")]
+    known = isinstance(features, Sequence) and all(isinstance(f, str) and f for f in features)
+    if not known or len(set(features)) != len(features) or len(features) > 4:
+        raise fail("features", features, "one to four different columns, such as length,language")
+    return tuple(features)
 
 
 def _costs(costs: Any, stages: tuple[str, ...] | None) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stopwise.checks import StopwiseError
+from stopwise.lazy import missing
 from stopwise.paper.experiments import Figure, Run
 from stopwise.paper.instances import get_dataset
 from stopwise.paper.running import Point, Result, Results, Settings
@@ -53,7 +53,7 @@ _STYLE: dict[Any, Any] = {
 def require_matplotlib() -> None:
     """Say at once, before hours of work, that nothing could be drawn at their end."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise StopwiseError("matplotlib: not installed; the figures need stopwise[paper]")
+        raise missing("drawing the figures", "matplotlib")
 
 
 def draw(figure: Figure, results: Results, settings: Settings) -> dict[str, bytes]:

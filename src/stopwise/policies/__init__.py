@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stopwise.policies.hanawal2 import Hanawal2
     from stopwise.policies.imed import Imed
     from stopwise.policies.oracle import Oracle
+    from stopwise.policies.per_item.agree_in_a_row import AgreeInARow
+    from stopwise.policies.per_item.policy import PerItem
     from stopwise.policies.registry import (
         make_policy,
         policy_class,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         policy_to_json,
         register,
     )
+    from stopwise.policies.situation import SituationPolicy
     from stopwise.policies.uss_ts import UssTs
     from stopwise.policies.uss_ts_jump import UssTsJump, UssTsTempered
     from stopwise.policies.uss_ts_literal import UssTsLiteral
@@ -35,11 +38,14 @@ if TYPE_CHECKING:
     from stopwise.policies.voi import UssVoi, UssVoiAnytime
 
 _WHERE = {
+    "AgreeInARow": "stopwise.policies.per_item.agree_in_a_row",
     "FixedStage": "stopwise.policies.fixed",
     "Hanawal2": "stopwise.policies.hanawal2",
     "Imed": "stopwise.policies.imed",
     "Oracle": "stopwise.policies.oracle",
+    "PerItem": "stopwise.policies.per_item.policy",
     "Policy": "stopwise.policies.base",
+    "SituationPolicy": "stopwise.policies.situation",
     "UssTs": "stopwise.policies.uss_ts",
     "UssTsJump": "stopwise.policies.uss_ts_jump",
     "UssTsLiteral": "stopwise.policies.uss_ts_literal",
@@ -58,11 +64,14 @@ _WHERE = {
 }
 
 __all__ = [
+    "AgreeInARow",
     "FixedStage",
     "Hanawal2",
     "Imed",
     "Oracle",
+    "PerItem",
     "Policy",
+    "SituationPolicy",
     "UssTs",
     "UssTsJump",
     "UssTsLiteral",

@@ -35,6 +35,8 @@ _BUILT_IN = {
     "uss-voi": "stopwise.policies.voi:UssVoi",
     "uss-voi-anytime": "stopwise.policies.voi:UssVoiAnytime",
     "imed": "stopwise.policies.imed:Imed",
+    "per-item": "stopwise.policies.per_item.policy:PerItem",
+    "agree-in-a-row": "stopwise.policies.per_item.agree_in_a_row:AgreeInARow",
 }
 _registered: dict[str, type[Policy]] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from typing import Any, Protocol
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.recorder import Recorder
@@ -22,6 +23,22 @@ from stopwise.service.http.metrics import Metrics
 from stopwise.service.upstream.calls import Upstreams
 
 LOG = logging.getLogger("stopwise.service")
+
+
+class Example(Protocol):
+    """What the pages may know of the example that feeds this service."""
+
+    sent: int
+    correct: int
+    answered: int
+
+    @property
+    def total(self) -> int:
+        """How many texts there are."""
+
+    @property
+    def truth(self) -> Any:
+        """What the labels say, once all were sent; None before."""
 
 
 class Service:
@@ -56,6 +73,7 @@ class Service:
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
         self._expired = 0.0
+        self.example: Example | None = None
         self.serving = False
         self.stopping = False
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -39,13 +40,20 @@ async def serve(config: Config, on_ready: Ready = lambda service: None) -> None:
     except StopwiseError:
         service.database.close()
         raise
+    async with until_signal() as stop:
+        await serve_until(service, stop, on_ready)
+
+
+@asynccontextmanager
+async def until_signal() -> AsyncIterator[asyncio.Event]:
+    """An event that SIGTERM and SIGINT set."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     signals = (signal.SIGTERM, signal.SIGINT)
     for name in signals:
         loop.add_signal_handler(name, stop.set)
     try:
-        await serve_until(service, stop, on_ready)
+        yield stop
     finally:
         for name in signals:
             loop.remove_signal_handler(name)

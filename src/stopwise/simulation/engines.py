@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from stopwise.checks import StopwiseError, fail
+from stopwise.lazy import missing
 from stopwise.policies.base import Policy
 from stopwise.problem import IntArray, Problem
 from stopwise.simulation.reference import run_replication
@@ -91,10 +92,10 @@ def choose_engine(name: str, problem: Problem, policy: Policy, stream: Stream) -
         return ReferenceEngine(problem, policy, stream)
     if importlib.util.find_spec("numba") is None:
         if name == "fast":
-            raise StopwiseError("engine: the fast one needs numba: pip install 'stopwise[fast]'")
+            raise missing("engine: the fast one", "numba")
         print(
-            "stopwise: numba is not installed, so this runs on the slow reference engine;"
-            " pip install 'stopwise[fast]'",
+            f"stopwise: {missing('the fast engine', 'numba')};"
+            " until then this runs on the slow reference engine",
             file=sys.stderr,
         )
         return ReferenceEngine(problem, policy, stream)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from stopwise.checks import StopwiseError, fail, whole_number
 from stopwise.costs import FloatArray
+from stopwise.lazy import load
 from stopwise.problem import IntArray
 from stopwise.simulation.engines import Engine
 from stopwise.simulation.results import Chunk
@@ -143,12 +143,7 @@ def _on_cluster(work: Iterator[Work], scheduler: str) -> Iterator[Chunk]:
 @contextmanager
 def _client(scheduler: str) -> Iterator[Any]:
     """A connection to a Dask scheduler, or an error that says what is missing."""
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise StopwiseError(
-            "backend: dask is not installed here; pip install 'stopwise[cluster]'"
-        ) from None
+    distributed = load("backend: dask", "distributed")
     try:
         client = distributed.Client(scheduler, timeout=5, set_as_default=False)
     except (OSError, ValueError) as error:

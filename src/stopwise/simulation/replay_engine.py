@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from stopwise.checks import StopwiseError, fail, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
+from stopwise.lazy import missing
 from stopwise.policies.base import Policy
 from stopwise.policies.fixed import FixedStage
 from stopwise.policies.hanawal2 import Hanawal2
@@ -138,7 +139,7 @@ def replay_rows(
 def row_kernel(policy: Policy) -> RowKernel:
     """The compiled loop of a policy over rows; refused where it has none."""
     if importlib.util.find_spec("numba") is None:
-        raise StopwiseError("replay: the compiled loop needs numba: pip install 'stopwise[fast]'")
+        raise missing("replay: the compiled loop", "numba")
     if _is_built_in(policy):
         return _BUILT_IN[type(policy)](policy)
     rule = policy.compiled_rule()

@@ -8,7 +8,6 @@ whole or not at all, so a sweep that was stopped, however rudely, goes on where 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
+from stopwise.lazy import load
 from stopwise.policies.registry import make_policy
 from stopwise.problem import Problem
 from stopwise.simulation.run import simulate
@@ -201,7 +201,7 @@ def run_sweep(
         progress: called with (replications done, replications in all), over the whole sweep.
         finished: called with (cell, cells done, cells in all) after each cell.
     """
-    polars = _polars()
+    polars = load("sweep: writing Parquet", "polars")
     _claim(sweep, out)
     cells = sweep.cells
     total = len(cells) * sweep.replications
@@ -305,12 +305,3 @@ def _run_cell(
         "seconds": time.perf_counter() - start,
         "stopwise_version": __version__,
     }
-
-
-def _polars() -> Any:
-    try:
-        return importlib.import_module("polars")
-    except ImportError:
-        raise StopwiseError(
-            "sweep: writing Parquet needs polars; pip install 'stopwise[logs]'"
-        ) from None

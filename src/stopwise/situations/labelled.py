@@ -8,9 +8,10 @@ Thirty labels settle most of what matters, because only whole partitions have to
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
-from stopwise.situations.consensus import Consensus
 from stopwise.situations.observations import FloatArray, IntArray
 from stopwise.situations.references_base import FinalLoss, standing
 
@@ -27,8 +28,15 @@ _SAID = 0.8  # where the reference is wrong, some other stage is right this ofte
 _SLIP = 0.03  # the consensus is never quite sure of itself
 
 
+class ChancesRight(Protocol):
+    """A consensus: the chance that each stage's output is right, given the partition."""
+
+    def chance_right(self, groups: IntArray) -> FloatArray:
+        """One row per partition, one column per stage."""
+
+
 def loss_from_labels(
-    groups: IntArray, right: IntArray, number: FloatArray, found: Consensus | None
+    groups: IntArray, right: IntArray, number: FloatArray, found: ChancesRight | None
 ) -> tuple[FinalLoss, dict[str, float]]:
     """The chance that each stage's answer is wrong, and the weight of each reference.
 
@@ -105,13 +113,8 @@ def by_stage(groups: IntArray, stage: int, share: float) -> FloatArray:
     return np.concatenate([chance, 1 - chance.sum(axis=1, keepdims=True)], axis=1)
 
 
-def by_consensus(groups: IntArray, found: Consensus) -> FloatArray:
-    """The chance of each group to be right, and of none, by the consensus, made less bold.
-
-    >>> found = Consensus(np.array([0.8, 0.8, 0.8]), labels=2)
-    >>> by_consensus(np.array([[0, 1, 1]]), found).round(2)
-    array([[0.33, 0.65, 0.01, 0.01]])
-    """
+def by_consensus(groups: IntArray, found: ChancesRight) -> FloatArray:
+    """The chance of each group to be right, and of none, by the consensus, made less bold."""
     rows, count = groups.shape
     right = found.chance_right(groups)
     chance = np.zeros((rows, count + 1))

@@ -7,13 +7,14 @@ reference, times the trust in the reference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from stopwise.checks import fail, finite_number
-from stopwise.situations.consensus import Consensus, consensus
+from stopwise.estimating import estimate
 from stopwise.situations.keys import decode
 from stopwise.situations.labelled import loss_from_labels
 from stopwise.situations.observations import FloatArray, IntArray
@@ -23,7 +24,7 @@ from stopwise.situations.transitions import Transitions
 TRUST = 0.7
 """The share of differences from the last stage that are net gains, where nothing tells."""
 
-DOUBT_STARTS, DOUBT_ENDS = 0.05, 0.11
+DOUBT_STARTS, DOUBT_ENDS = 0.04, 0.12
 """Between these leads of an earlier stage, the consensus takes the last stage's place."""
 
 FEWEST_FULL_RUNS = 30
@@ -64,11 +65,11 @@ def hold_against(
 
     >>> from stopwise.situations.binning import Binning
     >>> from stopwise.situations.observations import Observations
-    >>> codes = np.array([[0, 0, 0]] * 30 + [[1, 1, 1]] * 30 + [[0, 0, 1]] * 40)
+    >>> codes = np.array([[0, 0, 0]] * 40 + [[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 40)
     >>> rows = Observations(("no", "yes"), codes)
     >>> held = hold_against(Transitions.of(rows, Binning.fit(rows)))
-    >>> held.doubt, held.loss(np.array([[0, 0, 1]])).round(2)
-    (1.0, array([[0., 0., 1.]]))
+    >>> round(held.doubt, 2), held.loss(np.array([[0, 0, 1]])).round(2)
+    (0.66, array([[0.25, 0.25, 0.65]]))
     """
     last = counts.stage_count - 1
     if isinstance(reference, bool) or not isinstance(reference, int | str):
@@ -93,20 +94,16 @@ def hold_against(
         return _by_labels(counts, found)
     if found is None:  # two stages, or too few full runs: nothing to agree upon
         return Held(reference, trusted, 0.0, None, against_stage)
-    lead = float(found.accuracies[:-1].max() - found.accuracies[-1])
-    doubt = 1.0
-    if reference == "auto":
-        doubt = float(np.clip((lead - DOUBT_STARTS) / (DOUBT_ENDS - DOUBT_STARTS), 0.0, 1.0))
+    doubt = found.doubt if reference == "auto" else 1.0
 
     def blended(groups: IntArray) -> FloatArray:
         wrong = np.where(groups < 0, 1.0, 1.0 - found.chance_right(groups))
         return doubt * wrong + (1 - doubt) * against_stage(groups)
 
-    accuracies = tuple(float(value) for value in found.accuracies)
-    return Held(reference, trusted, doubt, accuracies, blended)
+    return Held(reference, trusted, doubt, found.accuracies, blended)
 
 
-def _by_labels(counts: Transitions, found: Consensus | None) -> Held:
+def _by_labels(counts: Transitions, found: Agreed | None) -> Held:
     groups = np.asarray([decode(key).partition for key, _ in counts.labelled], dtype=np.int64)
     right = np.asarray([group for _, group in counts.labelled], dtype=np.int64)
     number = np.asarray(list(counts.labelled.values()), dtype=np.float64)
@@ -120,7 +117,35 @@ def _by_labels(counts: Transitions, found: Consensus | None) -> Held:
 _ACCEPTED = "'auto', 'last', 'consensus' or the number of a stage"
 
 
-def agreed(counts: Transitions) -> Consensus | None:
+@dataclass(frozen=True)
+class Agreed:
+    """What the stages' agreement says of them (`stopwise.estimating`).
+
+    Attributes:
+        accuracies: of every stage, estimated.
+        chain: how far each stage follows the one before it, 0 to 1: agreement then means little.
+        noise: the standard error of an earlier stage's lead over the last.
+        right: for every partition, the chance that each stage's output is right.
+    """
+
+    accuracies: tuple[float, ...]
+    chain: float
+    noise: float
+    right: Mapping[tuple[int, ...], tuple[float, ...]]
+
+    @property
+    def doubt(self) -> float:
+        """How far the last stage is to be doubted: by an earlier one's lead, but in no chain."""
+        lead = max(self.accuracies[:-1]) - self.accuracies[-1] - self.noise
+        doubt = float(np.clip((lead - DOUBT_STARTS) / (DOUBT_ENDS - DOUBT_STARTS), 0.0, 1.0))
+        return doubt * (1 - self.chain)
+
+    def chance_right(self, groups: IntArray) -> FloatArray:
+        """The chance that each stage's output is right, for partitions among those counted."""
+        return np.asarray([self.right[tuple(row)] for row in groups.tolist()])
+
+
+def agreed(counts: Transitions) -> Agreed | None:
     """The consensus over an unbiased sample of all items; None where there is none.
 
     Full runs are such a sample. Where there are too few (a log of rounds that stopped early), the
@@ -133,8 +158,21 @@ def agreed(counts: Transitions) -> Consensus | None:
         if counts.reached[-1] < FEWEST_FULL_RUNS:
             return None
         ends = carried_forward(counts)
-    groups = np.asarray([decode(key).partition for key in ends], dtype=np.int64)
-    return consensus(groups, np.asarray(list(ends.values())), counts.binning.label_count)
+    # Partitions that only other rounds met weigh nothing, but their chances are wanted too.
+    others = {key for _, key in counts.moves[-1]} | {key for key, _ in counts.labelled}
+    keys = [*ends, *sorted(others - set(ends))]
+    groups = np.asarray([decode(key).partition for key in keys], dtype=np.int64)
+    number = np.asarray([ends.get(key, 0.0) for key in keys])
+    found = estimate(groups, number, labels=counts.binning.label_count, bootstraps=0)
+    right = {
+        tuple(g): tuple(r)
+        for g, r in zip(groups.tolist(), found.consensus.right.tolist(), strict=True)
+    }
+    accuracies = tuple(float(value) for value in found.consensus.accuracy)
+    best = int(np.argmax(accuracies[:-1]))
+    differ = float(number[groups[:, best] != groups[:, -1]].sum() / number.sum())
+    seen = max(sum(counts.full.values()), FEWEST_FULL_RUNS)
+    return Agreed(accuracies, found.dependence.chain, math.sqrt(differ / seen), right)
 
 
 def carried_forward(counts: Transitions) -> dict[int, float]:

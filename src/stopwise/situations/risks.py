@@ -81,7 +81,7 @@ def carry_back(counts: Transitions, loss: FinalLoss) -> tuple[StageRisks, ...]:
             # The chain forgets what the next situation does not hold; full runs have not.
             ended = _sums(at, number[:, None] * _at_the_end(end, loss, count), len(fine))
             means = (ended + (rows - seen)[:, None] * means) / rows[:, None]
-        result.append(_lean(fine, rows, _met(counts, stage, fine), means))
+        result.append(lean(fine, rows, _met(counts, stage, fine), means))
     return tuple(reversed(result))
 
 
@@ -117,7 +117,7 @@ def going_on(
         rows = _sums(inverse, weight, len(fine))
         means = _sums(inverse, weight * (values + steps[stage + 1]), len(fine)) / rows
         met = _met(counts, stage, fine)
-        result.append(_lean(fine, rows, met, means[:, None], risks[stage].leans))
+        result.append(lean(fine, rows, met, means[:, None], risks[stage].leans))
     return tuple(reversed(result))
 
 
@@ -142,7 +142,7 @@ def _columns(pairs: Mapping[tuple[int, int], int]) -> tuple[IntArray, IntArray, 
     return before, after, np.fromiter(pairs.values(), dtype=np.float64, count=number)
 
 
-def _lean(
+def lean(
     fine: IntArray,
     rows: FloatArray,
     met: FloatArray,

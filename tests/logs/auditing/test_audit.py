@@ -200,3 +200,39 @@ def test_items_must_have_names_of_their_own(log, tmp_path, cli):
                  "0.01,0.1,0.3", "--item", "lang")  # fmt: skip
     assert answer.status == 2
     assert "names are not unique" in answer.err
+
+
+def test_an_audit_in_one_call_is_the_audit_of_the_files(tmp_path):
+    """The same labels and seed settle the same way, with a file to fill in or without."""
+    import polars
+
+    from stopwise.logs import audit, example_log, example_settings, plan_audit
+    from stopwise.logs.auditing.files import advance
+
+    truth = polars.read_csv(example_log())["truth"].to_list()
+    plan = plan_audit(example_log(), **example_settings())
+    labels: dict[str, object] = {}
+    state, sheet = tmp_path / "state.json", tmp_path / "labels.csv"
+    for _ in range(20):
+        by_file = advance(plan, state, sheet, batch=7, seed=3)
+        by_call = audit(example_log(), labels, batch=7, seed=3, **example_settings())
+        assert by_call == by_file
+        if by_call.settled:
+            break
+        new = {item: truth[int(item)] for item in by_call.to_label}
+        labels |= new
+        lines = [f"{item},{label}" for item, label in new.items()]
+        sheet.write_text("\n".join(["item,label", *lines, ""]))
+    assert by_call.settled
+    assert by_call.labels == len(labels) > 0
+
+
+def test_an_audit_in_one_call_refuses_what_it_cannot_use():
+    from stopwise.checks import StopwiseError
+    from stopwise.logs import audit, example_log, example_settings
+
+    with pytest.raises(StopwiseError, match="labels: item: got 'nobody', but need an item"):
+        audit(example_log(), {"nobody": 1}, **example_settings())
+    with pytest.raises(StopwiseError, match="batch: got 0"):
+        audit(example_log(), batch=0, **example_settings())
+    assert audit(example_log(), {"0": None, 1: " "}, **example_settings()).labels == 0

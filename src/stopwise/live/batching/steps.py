@@ -19,7 +19,7 @@ from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.columns import Columns
 from stopwise.live.batching.items import take
 from stopwise.live.calling.answer import Answer
-from stopwise.live.calling.caller import StageCaller
+from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.result import CallResult, results_of
 from stopwise.live.calling.runner import RoundRunner
 from stopwise.live.choosing.budgets import BudgetError
@@ -117,7 +117,7 @@ def _in_rounds(
                 for k, round in enumerate(rounds)
                 if len(round.outputs) == at
                 and runner.wants_more(round)
-                and (left is None or left[k] > 0)
+                and (left is None or left[k] > LEAST_SECONDS)
             ]
             if not rows:
                 continue
@@ -240,7 +240,9 @@ def _in_columns(
             if not caller.stages[at].batch:
                 break
             whole = yield CallBatch(at, take(items, rows))
-            if whole.error is not None or not batch.columns.add(rows, whole.output):
+            # A cost of its own, as after retries, is told to rounds one by one.
+            usable = whole.error is None and whole.cost is None
+            if not usable or not batch.columns.add(rows, whole.output):
                 told = results_of(caller.stages[at], whole, len(rows), clock=caller.clock)
                 break
         else:

@@ -15,6 +15,9 @@ from stopwise.live.calling.retrying import BreakerState, Retry
 from stopwise.live.calling.stage import Stage
 from stopwise.live.calling.threads import Attempt, Job, LeftRunning, Threads, attempt
 
+LEAST_SECONDS = 0.001
+"""With less time left than this, an item calls no further stage."""
+
 _LABELS = frozenset({str, int, bool, type(None)})
 _LOOP_FIX = "some stages are async; await {} instead"
 
@@ -48,7 +51,7 @@ class StageCaller:
         self.clock = clock
         self._as_labels = as_labels
         self._warned: set[str] = set()
-        self._left = [LeftRunning(stage.most_left) for stage in self.stages]
+        self._left = [LeftRunning(stage.name, stage.most_left) for stage in self.stages]
         self._breakers = [
             None if stage.breaker is None else BreakerState(stage.breaker) for stage in self.stages
         ]
@@ -93,8 +96,7 @@ class StageCaller:
         if self.any_async:
             work = self.call_together_async(item, last, limit)
             return background.run(work, _LOOP_FIX.format("answer_async"))
-        left = LeftRunning(0)
-        jobs = [Job(lambda at: self.call(at, item, limit), at, left) for at in range(last + 1)]
+        jobs = [Job(lambda at: self.call(at, item, limit), at) for at in range(last + 1)]
         for job in jobs[:-1]:
             self.threads.start(job)
         # What no thread has begun is done here: a stage that calls a cascade cannot wait for
@@ -154,18 +156,20 @@ class StageCaller:
 
     def _refused(self, at: int) -> Exception | None:
         """Why a stage is not to be called now, if so."""
-        name, breaker, left = self.stages[at].name, self._breakers[at], self._left[at]
-        if left.full and left.number:
-            return StageBusyError(
-                f"stage {name}: {left.number} calls that ran out of time are still running; it is"
-                " not called until one of them returns"
-            )
+        busy = self._left[at].refusal()
+        if busy is not None:
+            return busy
+        breaker = self._breakers[at]
         if breaker is not None and not breaker.allows():
+            name = self.stages[at].name
             return StageRestingError(f"stage {name} failed too often in a row and is left alone")
         return None
 
     def _after(self, at: int, tries: _Tries, tried: Attempt) -> float | None:
         """Note a call; the seconds to wait before the next, or None if it was the last."""
+        if isinstance(tried.error, StageBusyError):
+            tries.refused(tried)
+            return None
         breaker = self._breakers[at]
         if breaker is not None:
             breaker.note(failed=tried.error is not None)
@@ -277,6 +281,11 @@ class _Tries:
         wait = retry.wait_before(self._calls)
         left = self.limit()
         return wait if left is None or wait < left else None
+
+    def refused(self, tried: Attempt) -> None:
+        """Note a call that was not made after all."""
+        if not self._calls:
+            self._last = tried
 
     def ended(self, refused: Exception | None = None) -> tuple[Attempt, int]:
         """The last call, with the seconds of all; a refusal counts if there was no call."""

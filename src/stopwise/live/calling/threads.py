@@ -16,7 +16,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-IDLE_SECONDS = 5.0
+from stopwise.live.calling.errors import StageBusyError
+
+IDLE_SECONDS = 2.0
 """A thread that has had nothing to do for so long ends."""
 
 
@@ -45,19 +47,30 @@ def attempt(function: Callable[[Any], Any], item: Any) -> Attempt:
 class LeftRunning:
     """How many calls of one stage ran out of time and have not returned.
 
-    >>> LeftRunning(2).full
-    False
+    Args:
+        stage: the name of the stage.
+        most: beyond how many it is not called. Those that run when that many have been left may be
+            left too.
+
+    >>> LeftRunning("slow", 2).refusal() is None
+    True
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, stage: str, most: int) -> None:
+        self._stage = stage
+        self._most = most
         self.number = 0
         self._lock = threading.Lock()
 
-    @property
-    def full(self) -> bool:
-        """Whether no more calls may be left running."""
-        return self.number >= self.most
+    def refusal(self) -> StageBusyError | None:
+        """Why the stage is not to be called now, if so."""
+        number = self.number
+        if not number or number < self._most:
+            return None
+        return StageBusyError(
+            f"stage {self._stage}: {number} calls that ran out of time are still running; it is not"
+            " called until one of them returns"
+        )
 
     def add(self, change: int) -> None:
         """One more, or one less."""
@@ -80,7 +93,7 @@ class Job:
         self,
         function: Callable[[Any], Any],
         item: Any,
-        left: LeftRunning,
+        left: LeftRunning | None = None,
         on_done: Callable[[], None] | None = None,
         on_start: Callable[[], None] | None = None,
     ) -> None:
@@ -106,7 +119,7 @@ class Job:
             if self.state == _DONE:
                 return None
             before, self.state = self.state, _LEFT
-            if before == _RUNNING:
+            if before == _RUNNING and self.left is not None:
                 self.left.add(1)
             return before
 
@@ -117,18 +130,26 @@ class Job:
 
     def run(self) -> bool:
         """Do the job and tell who waits. False if nobody does any more."""
+        refused = None if self.left is None else self.left.refusal()
+        if refused is not None:
+            return self._finish(Attempt(None, refused, 0.0))
         if self.on_start is not None:
             self.on_start()
         start = time.perf_counter()
         try:
-            self.result = self.context.run(attempt, self.function, self.item)
+            result = self.context.run(attempt, self.function, self.item)
         except BaseException as error:  # noqa: BLE001  # an exit is raised where the call was made
-            self.result = Attempt(None, error, time.perf_counter() - start)
+            result = Attempt(None, error, time.perf_counter() - start)
+        return self._finish(result)
+
+    def _finish(self, result: Attempt) -> bool:
         with self.lock:
             if self.state == _LEFT:
-                self.left.add(-1)
+                if self.left is not None:
+                    self.left.add(-1)
                 return False
             self.state = _DONE
+            self.result = result
         if self.done is not None:
             self.done.set()
         elif self.on_done is not None:
@@ -143,7 +164,7 @@ class Threads:
         most: how many work at the same time for async callers; more calls wait in a queue. A caller
             that waits in its own thread is never queued, so that stages may call cascades.
 
-    >>> Threads(2).call(len, "abc", LeftRunning(1), 5.0).value
+    >>> Threads(2).call(len, "abc", LeftRunning("len", 1), 5.0).value
     3
     """
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from stopwise.checks import fail
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.comparator import Comparator
+from stopwise.live.comparing.fences import fenced
 
-_FENCE = re.compile(r"```[ \t]*(?:json|JSON)?[ \t]*\r?\n(.*?)```", re.DOTALL)
 _NOT_JSON = object()
 
 
@@ -46,7 +45,7 @@ def fenced_json(*fields: str) -> Comparator:
     def key(output: Any) -> Hashable:
         value = read_json(output)
         if value is _NOT_JSON and isinstance(output, str):
-            found = [read_json(block) for block in _FENCE.findall(output)]
+            found = [read_json(block) for block in fenced(output, ("json",))]
             found = [block for block in found if block is not _NOT_JSON]
             value = found[0] if len(found) == 1 else _NOT_JSON
         if not fields:

@@ -8,7 +8,7 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from types import CodeType
+from types import CellType, CodeType
 from typing import Any
 
 from stopwise.checks import fail, whole_number
@@ -143,7 +143,7 @@ def name_of(function: Any) -> str:
         return name
     digest = hashlib.sha256()
     _digest_code(digest, code)
-    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    cells = [_content(cell) for cell in getattr(function, "__closure__", None) or ()]
     for value in (*cells, getattr(function, "__defaults__", None)):
         inner = getattr(value, "__code__", None)
         if inner is not None:
@@ -151,6 +151,13 @@ def name_of(function: Any) -> str:
         else:
             digest.update(_stable_text(value).encode())
     return f"{name.rpartition('.')[2]} {digest.hexdigest()[:12]}"
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return None
 
 
 def _digest_code(digest: Any, code: CodeType) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Hashable
 from typing import Any
 
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.comparator import Comparator
-
-_FENCE = re.compile(r"```[ \t]*(?:python|py|Python)?[ \t]*\r?\n(.*?)```", re.DOTALL)
+from stopwise.live.comparing.fences import fenced
 
 
 def python_source() -> Comparator:
@@ -28,10 +26,10 @@ def python_source() -> Comparator:
 
 def _tree(output: Any) -> Hashable:
     text = str(output)
-    fenced = _FENCE.findall(text)
-    if len(fenced) > 1:
+    blocks = fenced(text, ("python", "py"))
+    if len(blocks) > 1:
         return ABSTAINED
-    source = textwrap.dedent(fenced[0] if fenced else text)
+    source = textwrap.dedent(blocks[0] if blocks else text)
     if not source.strip():
         return ABSTAINED
     try:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Unpack
 
@@ -216,7 +216,7 @@ def plan_audit(
         known &= rows.truth >= 0
     if not known.any():
         raise StopwiseError(f"{rows.name}: no row has an answer of every stage (and a truth)")
-    kept = rows.where(known)
+    kept = replace(rows.where(known), left_out=rows.left_out + int((~known).sum()))
     right = answer_probabilities(kept.codes, settings.abstentions)
     return AuditPlan(kept, settings.level, right, tolerance / rows.costs.mistake_cost, strict)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
 from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, order_by_item
-from stopwise.logs.auditing.label_codes import label_codes
+from stopwise.logs.auditing.label_codes import check_names, label_codes
 from stopwise.logs.auditing.labelling_page import labelling_page
 from stopwise.logs.reading.labels import plain_label
 from stopwise.storage import write_whole
@@ -50,11 +50,7 @@ def load_state(path: Path, plan: AuditPlan, seed: int) -> AuditState:
     A log that has grown is fine: labels of items that are still there, with the same outputs,
     stay; costs measured in the log may have changed with it.
     """
-    if len(set(plan.rows.items)) != len(plan.rows.items):
-        raise StopwiseError(
-            "item: names are not unique, so labels could not be told apart; name another column"
-            " with --item"
-        )
+    check_names(plan)
     fresh = {
         "version": _VERSION,
         "log": fingerprint(plan),

@@ -13,6 +13,15 @@ _ENOUGH = 3
 """From so many labels on, none of which any stage gives, they are taken to be written wrongly."""
 
 
+def check_names(plan: AuditPlan) -> None:
+    """Refuse a log in which two items have one name."""
+    if len(set(plan.rows.items)) != len(plan.rows.items):
+        raise StopwiseError(
+            "item: names are not unique, so labels could not be told apart; name another column"
+            " with --item"
+        )
+
+
 def label_codes(plan: AuditPlan, labels: Mapping[str, str]) -> tuple[dict[int, int], list[str]]:
     """The code of every labelled row, and what should be said about the labels.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.checks import fail, whole_number
 from stopwise.logs.auditing.audit import Audit, assess, order_by_item, plan_audit
-from stopwise.logs.auditing.label_codes import label_codes
+from stopwise.logs.auditing.label_codes import check_names, label_codes
 from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.settings import LogOptions
 
@@ -50,18 +50,16 @@ def audit(
     ('linear', 20)
     """
     plan = plan_audit(log, tolerance=tolerance, strict=strict, **given)
-    if len(set(plan.rows.items)) != len(plan.rows.items):
-        raise StopwiseError("item: names are not unique, so labels could not be told apart")
+    check_names(plan)
     known = set(plan.rows.items)
-    given_labels = {}
+    plain: dict[str, str] = {}
     for item, value in (labels or {}).items():
-        label = plain_label(value)
-        if label is None:
-            continue
         if str(item) not in known:
             raise fail("labels: item", item, "an item of the log that all stages answered")
-        given_labels[str(item)] = label
-    truth, _ = label_codes(plan, given_labels)
+        label = plain_label(value)
+        if label is not None:
+            plain[str(item)] = label
+    truth, _ = label_codes(plan, plain)
     batch = whole_number("batch", batch, least=1)
     order = order_by_item(plan, whole_number("seed", seed, least=0))
     return assess(plan, order, truth, batch)

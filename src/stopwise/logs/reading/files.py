@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
+from stopwise.lazy import load
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,13 +25,7 @@ ACCEPTED = (
 
 def need_polars() -> Any:
     """The polars module, or how to get it."""
-    try:
-        import polars
-    except ImportError:
-        raise StopwiseError(
-            "reading logs needs polars, which is not installed: pip install 'stopwise[logs]'"
-        ) from None
-    return polars
+    return load("reading logs", "polars")
 
 
 def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:

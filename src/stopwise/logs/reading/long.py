@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
+from stopwise.logs.reading.beside import beside_long
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.log import (
     Log,
@@ -58,12 +59,13 @@ def open_long(
         grouped: pl.LazyFrame = ours.group_by(item, maintain_order=True).agg(parts + extra)
         return grouped
 
+    beside = beside_long(types, stages, settings.features or (), stage_of)
     return Log(
         name=name,
         stages=stages,
         outputs=wide([]).drop(item),
         truth=wide(truth).drop(item) if truth else None,
-        items=wide(truth + shown).rename({item: "item"}),
+        items=wide(truth + shown + beside).rename({item: "item"}),
         calls_known=(True,) * len(stages),
         measured=measured,
         has_item=True,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from stopwise.abstentions import NO_ANSWER, UNKNOWN, answering_stages
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
+from stopwise.logs.reading.beside import BESIDE, read_confidences, read_features
 from stopwise.logs.reading.costs import CostBounds, costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
 from stopwise.logs.reading.files import collect
@@ -19,6 +22,7 @@ from stopwise.logs.reading.log import Log
 from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
+from stopwise.situations.observations import Observations
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ class LogRows:
         shown: text to show beside each item; None where no column was named.
         truth: the code of each item's truth, -1 where blank; None where there is none.
         left_out: rows on which some stage was not called.
+        confidences: how sure each stage said it was, not a number where it did not; None where no
+            stage ever did.
+        features: of the items, by name.
     """
 
     name: str
@@ -47,6 +54,30 @@ class LogRows:
     shown: tuple[str, ...] | None
     truth: IntArray | None
     left_out: int
+    confidences: FloatArray | None = None
+    features: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def observations(self) -> Observations:
+        """The rows with what stands beside them, as everything per item takes them."""
+        return Observations(self.labels, self.codes, self.confidences, self.features)
+
+    def where(self, index: NDArray[Any]) -> LogRows:
+        """Only these rows, by number or by mask."""
+
+        def kept(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(np.asarray(values, dtype=object)[index].tolist())
+
+        return replace(
+            self,
+            codes=self.codes[index],
+            answers=self.answers[index],
+            spent=self.spent[index],
+            items=kept(self.items),
+            shown=None if self.shown is None else kept(self.shown),
+            truth=None if self.truth is None else self.truth[index],
+            confidences=None if self.confidences is None else self.confidences[index],
+            features={name: column[index] for name, column in self.features.items()},
+        )
 
     def evidence(self) -> Evidence:
         """The pair counters of the answers."""
@@ -55,23 +86,6 @@ class LogRows:
     def counted_answers(self) -> IntArray:
         """Answers for counting agreement: that there is none is a code of its own."""
         return np.where(self.answers == NO_ANSWER, len(self.labels) + 1, self.answers)
-
-    def where(self, mask: NDArray[np.bool_]) -> LogRows:
-        """Only these rows; the others count as left out."""
-
-        def kept(values: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(np.asarray(values, dtype=object)[mask].tolist())
-
-        return replace(
-            self,
-            codes=self.codes[mask],
-            answers=self.answers[mask],
-            spent=self.spent[mask],
-            items=kept(self.items),
-            shown=None if self.shown is None else kept(self.shown),
-            truth=None if self.truth is None else self.truth[mask],
-            left_out=self.left_out + int((~mask).sum()),
-        )
 
 
 def read_rows(log: object, settings: LogSettings, show: str | None = None) -> LogRows:
@@ -99,7 +113,8 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
     bills = [f"c{at}" for at in range(len(log.stages))] if log.measured else []
     extra = (["truth"] if log.truth is not None else []) + (["item"] if log.has_item else [])
     extra += ["shown"] if show is not None else []
-    table = collect(log.items.select([*columns, *calls, *bills, *extra]), log.name)
+    beside = [n for n in log.items.collect_schema().names() if n.split(" ")[0] in BESIDE]
+    table = collect(log.items.select([*columns, *calls, *bills, *extra, *beside]), log.name)
     labels: dict[str, int] = {}
     raw = np.stack([encode(table[name].to_list(), labels) for name in columns], axis=1)
     codes = tell_blanks_apart(log, table, raw)
@@ -134,7 +149,9 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         items=tuple(names),
         shown=None if shown is None else tuple(shown),
         truth=None,
-        left_out=0,
+        left_out=int((~complete).sum()),
+        confidences=read_confidences(table, log.stages),
+        features=read_features(table),
     )
     return replace(rows.where(complete), truth=truth)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
+from stopwise.logs.reading.beside import beside_wide
 from stopwise.logs.reading.files import need_polars
 from stopwise.logs.reading.log import (
     COST_SUFFIX,
@@ -52,7 +53,9 @@ def open_wide(
         stages=stages,
         outputs=frame.select(chosen),
         truth=frame.select(chosen + truth) if truth else None,
-        items=frame.select(chosen + items + truth),
+        items=frame.select(
+            chosen + items + truth + beside_wide(types, stages, settings.features or ())
+        ),
         calls_known=tuple(stage in billed for stage in stages),
         measured=measured,
         has_item=item is not None,

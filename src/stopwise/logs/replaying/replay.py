@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -19,7 +18,9 @@ from stopwise.logs.reporting.drawing import plot_stage_shares
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
+from stopwise.policies.per_item.learning import learn_over
 from stopwise.policies.registry import make_policy
+from stopwise.policies.situation import SituationPolicy
 from stopwise.problem import IntArray
 from stopwise.simulation.replay_engine import has_row_kernel, replay_rows
 
@@ -150,8 +151,7 @@ def replay(
     if rounds is not None:
         length = min(length, whole_number("rounds", rounds, least=1))
     if order == "log":
-        first = np.arange(len(rows.codes)) < length
-        rows = dataclasses.replace(rows.where(first), left_out=rows.left_out)
+        rows = rows.where(np.arange(length))
     chosen = make_policy(policy)
     scorer = Scorer(rows)
     if chosen.name == "oracle" and scorer.optimal_stage is None:
@@ -178,6 +178,9 @@ def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gene
 
     The policy is handed the answers at the stages that it called and nothing else.
     """
+    if isinstance(policy, SituationPolicy):
+        met = rows.observations().where(order)
+        return learn_over(policy, rows.stages, met, rows.costs, rng)[0]
     evidence = Evidence(len(rows.stages))
     answers = rows.counted_answers()[order]
     outputs = [tuple(ABSTAINED if code < 0 else code for code in row) for row in answers.tolist()]
@@ -244,4 +247,4 @@ def _with_known_truth(rows: LogRows) -> LogRows:
     known = rows.truth >= 0
     if not known.any():
         raise StopwiseError("truth: the column is blank in every complete row")
-    return dataclasses.replace(rows.where(known), left_out=rows.left_out)
+    return rows.where(known)

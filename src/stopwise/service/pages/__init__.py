@@ -9,7 +9,9 @@ What is here:
   thread, renders a template with autoescape, and gives templates their filters: `amount`
   (a cost), `share` (in percent), `when` (a time), and the globals `nav`, `key`, `csp`-safe links.
 - `login`: sessions opened with a key; `GET /ui/login`, `POST /ui/login`, `POST /ui/logout`.
-- `routes`: `PAGES`, the list of routes under `/ui`. Every page is one async function there.
+- `looking`: the pages, each one async function; `acting`: what their forms do; `routes`: where each
+  of them is.
+- `drawing`: the pictures, SVG made from numbers.
 - `templates/base.html`: head, navigation, the blocks `title` and `content`.
 - `static/style.css`: colours for light and dark as variables, tables, cards, buttons, forms.
   Served under `/ui/static/` with an hour of caching.

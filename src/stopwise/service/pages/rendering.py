@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,12 +17,18 @@ from stopwise.logs.formatting import amount, share
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.database.keys import Key
 from stopwise.service.http.access import find_key
+from stopwise.service.pages import drawing
 
 HERE = Path(__file__).parent
 
 
 def _when(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
+
+
+def _pairs_of(points: Sequence[tuple[float, str, str, float, int]]) -> list[tuple[str, str]]:
+    """The pairs that occur, each once, in order."""
+    return list(dict.fromkeys((shallow, deep) for _, shallow, deep, _, _ in points))
 
 
 def _environment() -> jinja2.Environment:
@@ -34,6 +40,13 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(amount=amount, share=share, when=_when)
+    environment.globals.update(
+        pair_intervals=drawing.pair_intervals,
+        shares_over_time=drawing.shares_over_time,
+        depth_law=drawing.depth_law,
+        disagreement_over_time=drawing.disagreement_over_time,
+        pairs_of=_pairs_of,
+    )
     return environment
 
 
@@ -76,7 +89,7 @@ def render(
         key=key,
         cascade_names=list(service.cascades) if key is not None else [],
         path=request.url.path,
-        example=getattr(service, "example", None) is not None,
+        example=service.example if key is not None else None,
         **given,
     )
     return HTMLResponse(text, status, headers={"cache-control": "no-store"})

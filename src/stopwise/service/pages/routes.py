@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from stopwise.service.pages import acting, looking
 from stopwise.service.pages.login import log_in, log_out, login_page
-from stopwise.service.pages.rendering import HERE, page
-from stopwise.service.pages.views.cascades import cascade_lines
-
-if TYPE_CHECKING:
-    from stopwise.service.core import Service
+from stopwise.service.pages.rendering import HERE
 
 
 async def home(request: Request) -> Response:
     """From the root to the pages."""
     return RedirectResponse("/ui/", status_code=303)
-
-
-async def cascades(request: Request) -> Response:
-    """Page 1."""
-    service: Service = request.app.state.service
-    return await page(request, "cascades.html", lambda: cascade_lines(service))
 
 
 class _Files(StaticFiles):
@@ -38,7 +27,18 @@ class _Files(StaticFiles):
 PAGES = [
     Route("/", home),
     Route("/ui", home),
-    Route("/ui/", cascades),
+    Route("/ui/", looking.cascades),
+    Route("/ui/c/{cascade}", looking.cascade),
+    Route("/ui/c/{cascade}/savings", looking.savings),
+    Route("/ui/c/{cascade}/disagreements", looking.disagreements),
+    Route("/ui/c/{cascade}/labels", looking.labels, methods=["GET"]),
+    Route("/ui/c/{cascade}/labels", acting.give_label, methods=["POST"]),
+    Route("/ui/c/{cascade}/health", looking.health),
+    Route("/ui/c/{cascade}/mode", looking.mode, methods=["GET"]),
+    Route("/ui/c/{cascade}/mode", acting.change_mode, methods=["POST"]),
+    Route("/ui/keys", looking.keys, methods=["GET"]),
+    Route("/ui/keys", acting.make_key, methods=["POST"]),
+    Route("/ui/keys/revoke", acting.revoke_key, methods=["POST"]),
     Route("/ui/login", login_page, methods=["GET"]),
     Route("/ui/login", log_in, methods=["POST"]),
     Route("/ui/logout", log_out, methods=["POST"]),

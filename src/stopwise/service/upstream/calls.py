@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from stopwise.openai.streams import Events
 from stopwise.service.config.forms import Upstream
 
 _LONGEST = 50_000_000
+_LONG = 500_000
 
 
 class UpstreamError(Exception):
@@ -88,7 +90,8 @@ class Upstreams:
         try:
             async with self._session.post(
                 upstream.base_url + path,
-                data=body,
+                # Long bodies are read in a thread: writing them at once would stop the event loop.
+                data=body if len(body) < _LONG else io.BytesIO(body),
                 headers=headers,
                 timeout=limit,
                 allow_redirects=False,

@@ -1,0 +1,194 @@
+"""The procedure behind a promise of agreement: look at a few, plan, then answer and test.
+
+1. The first stage is called on every item, and a few items, drawn at random, run to the end.
+2. From these the risk of a difference is estimated after every stage, a price of differences and
+   a design of looks are chosen, and items are called as far as the plan says.
+3. Items are taken in the order of risk for cost saved; each is looked at with the design's chance,
+   else answered where it stands. What looks find refines the order of those to come. When more
+   differences were found than the design allows, all items not yet taken go to the last stage.
+
+The plan is fixed before step 3, and in it an item's place depends only on what was seen before its
+own coin was thrown, so `looks.py` applies as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stopwise.costs import FloatArray
+from stopwise.logs.agreeing.describing import Describer
+from stopwise.logs.agreeing.looks import Design, designs
+from stopwise.logs.agreeing.planning import best_design
+from stopwise.logs.agreeing.regression import fit_logistic, risks
+from stopwise.logs.agreeing.seen import Seen
+from stopwise.situations.observations import NOT_CALLED, IntArray
+
+_FEWEST_FIRST = 60
+_PARTS = 15
+_FEWEST_TAKEN = 50
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of every item.
+
+    Attributes:
+        stages: the stage whose answer each item has.
+        looked: whether the last stage was called to look.
+        design: of the looks.
+        found: differences that looks found, up to the one that ended the taking.
+        price: of a difference, by which items were sent on.
+    """
+
+    stages: IntArray
+    looked: NDArray[np.bool_]
+    design: Design
+    found: int
+    price: float
+
+
+class _Risks:
+    """Risks after each stage, learned from the items that were looked at."""
+
+    def __init__(self, seen: Seen, features: Mapping[str, NDArray[Any]] | None) -> None:
+        self._seen = seen
+        self._features = features
+        self._describers: dict[int, Describer] = {}
+        self._weights: dict[int, FloatArray] = {}
+
+    def learn(self, looked: IntArray) -> None:
+        """Fit all stages again, from where they stood."""
+        for stage in range(self._seen.last):
+            items = looked[self._seen.codes[looked, stage] != NOT_CALLED]
+            known = np.flatnonzero(self._seen.codes[:, stage] != NOT_CALLED)
+            if stage not in self._describers:
+                self._describers[stage] = Describer(self._seen, stage, known, self._features)
+            columns = self._describers[stage].rows(items)
+            self._weights[stage] = fit_logistic(
+                columns,
+                self._seen.differs(stage, items),
+                self._describers[stage].penalty,
+                self._weights.get(stage),
+            )
+
+    def after(self, stage: int, items: IntArray) -> FloatArray:
+        """The risks of items that stand at a stage."""
+        return risks(self._describers[stage].rows(items), self._weights[stage])
+
+
+def keep_promise(
+    seen: Seen,
+    allowed: int,
+    alpha: float,
+    random: np.random.Generator,
+    features: Mapping[str, NDArray[Any]] | None = None,
+) -> Outcome:
+    """Answer all items so that more than `allowed` differ with a chance of at most `alpha`.
+
+    Args:
+        seen: the items, nothing called yet; afterwards, every call that was made.
+        allowed: how many answers may differ from the last stage's.
+        alpha: the chance with which the promise may be broken.
+        random: where the coins come from; must know nothing of the items.
+    """
+    count = len(seen.codes)
+    everyone = np.arange(count)
+    seen.reach(everyone, 0)
+    looked = np.zeros(count, dtype=np.bool_)
+    looked[_draw_first(count, seen.last, random)] = True
+    for stage in range(1, seen.last + 1):
+        seen.reach(np.flatnonzero(looked), stage)
+    model = _Risks(seen, features)
+    model.learn(np.flatnonzero(looked))
+    if seen.last == 1:
+        _look_at_the_hopeless(seen, looked, model, allowed, random)
+
+    first, others = np.flatnonzero(looked), np.flatnonzero(~looked)
+    known = [model.after(stage, first) for stage in range(seen.last)]
+    design, plan = best_design(designs(allowed, alpha), known, model.after(0, others), seen)
+    at = np.zeros(count, dtype=np.int64)
+    for stage in range(seen.last):
+        here = others[at[others] == stage]
+        goes = plan.choose(stage, model.after(stage, here))
+        for target in range(stage + 1, seen.last):
+            on = here[goes == target]
+            seen.reach(on, target)
+            at[on] = target
+
+    taken, found = _take(seen, model, at, looked, design, random)
+    early = taken & ~looked
+    late = np.flatnonzero(~early)
+    seen.reach(late, seen.last)
+    return Outcome(np.where(early, at, seen.last), looked, design, found, plan.price)
+
+
+def _draw_first(count: int, last: int, random: np.random.Generator) -> IntArray:
+    """Items that run to the end before anything is decided; with stages between, some more."""
+    wanted = _FEWEST_FIRST + count // 100 + (count // 50 if last > 1 else 0)
+    return np.asarray(random.permutation(count)[: min(wanted, max(count // 4, 1))])
+
+
+def _look_at_the_hopeless(
+    seen: Seen, looked: NDArray[np.bool_], model: _Risks, allowed: int, random: np.random.Generator
+) -> None:
+    """Learn from items that will not be answered early anyway: looking at them costs nothing."""
+    others = np.flatnonzero(~looked)
+    risk = model.after(0, others)
+    order = np.argsort(risk, kind="stable")
+    within = int((np.cumsum(risk[order]) <= 1.3 * allowed).sum()) + len(looked) // 20
+    hopeless = others[order[within:]]
+    more = random.permutation(hopeless)[: min(200, len(hopeless) // 3)]
+    if len(more):
+        looked[more] = True
+        seen.reach(more, seen.last)
+        model.learn(np.flatnonzero(looked))
+
+
+def _take(
+    seen: Seen,
+    model: _Risks,
+    at: IntArray,
+    looked: NDArray[np.bool_],
+    design: Design,
+    random: np.random.Generator,
+) -> tuple[NDArray[np.bool_], int]:
+    """Take items by risk for cost saved until too many differences were found.
+
+    Returns:
+        Which items were taken, the looked-at ones among them too, and the differences found. The
+        looks are marked in `looked`.
+    """
+    saved = np.asarray([seen.step_cost(stage, seen.last) for stage in range(seen.last)])
+    left = np.flatnonzero(~looked)
+    portion = max(_FEWEST_TAKEN, len(left) // _PARTS)
+    taken = np.zeros(len(looked), dtype=np.bool_)
+    found = 0
+    while len(left):
+        risk = np.empty(len(left))
+        for stage in range(seen.last):
+            here = at[left] == stage
+            risk[here] = model.after(stage, left[here]) / max(saved[stage], 1e-300)
+        left = left[np.argsort(risk, kind="stable")]
+        items, left = left[:portion], left[portion:]
+        heads = random.random(len(items)) < design.rate
+        seen.reach(items[heads], seen.last)
+        differs = np.zeros(len(items), dtype=np.bool_)
+        for stage in range(seen.last):
+            here = heads & (at[items] == stage)
+            differs[here] = seen.differs(stage, items[here]) > 0
+        sofar = found + np.cumsum(differs)
+        within = sofar <= design.found
+        taken[items[within]] = True
+        looked[items[heads]] = True
+        if not within.all():
+            found = design.found + 1  # the one that ended it
+            break
+        found = int(sofar[-1])
+        if heads.any():
+            model.learn(np.flatnonzero(looked))
+    return taken, found

@@ -1,0 +1,174 @@
+"""Learning as it goes: rounds in, counts and from time to time a new rule out.
+
+Rounds are kept raw until the bins are settled: bins are cut again as rounds grow fourfold, and all
+rounds so far are counted again by the new bins (a new epoch). After that only counts are kept, so
+memory is bounded. The rule is made again when rounds have grown by a quarter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stopwise.costs import Costs
+from stopwise.policies.situation import SituationPolicy, StoppingRule
+from stopwise.situations.binning import Binning
+from stopwise.situations.keys import situations
+from stopwise.situations.observations import NOT_CALLED, IntArray, Observations
+from stopwise.situations.transitions import Transitions
+
+GROWTH = 1.25
+"""The rule is made again when rounds have grown by this factor."""
+
+EPOCHS = (1, 4, 16, 64)
+"""Bins are cut when rounds reach these multiples of the rounds that are always full."""
+
+
+@dataclass
+class Learned:
+    """Everything that a situation policy has learned: what rounds have left behind.
+
+    Attributes:
+        round: rounds so far.
+        counts: under the present bins; None until the first are cut.
+        history: the rounds themselves, as long as bins may still be cut again.
+        full: which of them were full runs.
+    """
+
+    policy: SituationPolicy
+    stages: tuple[str, ...]
+    costs: Costs
+    round: int = 0
+    counts: Transitions | None = None
+    history: list[Observations] = field(default_factory=list)
+    full: list[NDArray[np.bool_]] = field(default_factory=list)
+    rule: StoppingRule | None = None
+
+    def __post_init__(self) -> None:
+        if not self.policy.learns:
+            none = ((),) * len(self.stages)
+            self.counts = Transitions(Binning(edges=none, labels=none))
+            self.rule = self.policy.rule(self.stages, self.counts, self.costs)
+
+    @property
+    def first_rounds(self) -> int:
+        """Rounds at the start that are full runs."""
+        return int(getattr(self.policy, "always_full", 32))
+
+    def until_next(self) -> int:
+        """How many rounds may pass before something is to be made again."""
+        if not self.policy.learns:
+            return 100_000
+        start = self.first_rounds
+        if self.round < start:
+            return start - self.round
+        marks = [start * factor for factor in EPOCHS if start * factor > self.round]
+        grown = max(int(self.round * GROWTH), self.round + 1)
+        return min([grown, *marks[:1]]) - self.round
+
+    def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
+        """Count finished rounds; `full` says which were full runs."""
+        self.round += len(rows)
+        if not self.policy.learns:
+            return
+        if self.round <= self.first_rounds * EPOCHS[-1]:
+            self.history.append(rows)
+            self.full.append(full)
+        if self.counts is not None:
+            self.counts.add_keys(situations(rows, self.counts.binning), full)
+
+    def refresh(self) -> None:
+        """Cut new bins if it is time to, and make the rule again."""
+        if not self.policy.learns:
+            return
+        marks = [self.first_rounds * factor for factor in EPOCHS]
+        if self.round in marks or self.counts is None:
+            rows, full = joined(self.history), np.concatenate(self.full)
+            self.counts = Transitions.of(rows, Binning.fit(rows), full=full)
+            if self.round >= marks[-1]:
+                self.history, self.full = [], []
+        self.rule = self.policy.rule(self.stages, self.counts, self.costs)
+
+
+def joined(parts: list[Observations]) -> Observations:
+    """Rows one after the other; their labels must be the same.
+
+    >>> rows = Observations(("a",), np.zeros((1, 2), dtype=int))
+    >>> len(joined([rows, rows]))
+    2
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    confidences = None
+    if first.confidences is not None:
+        confidences = np.concatenate([p.confidences for p in parts if p.confidences is not None])
+    features = {
+        name: np.concatenate([np.asarray(part.features[name]) for part in parts])
+        for name in first.features
+    }
+    return Observations(
+        first.labels, np.concatenate([part.codes for part in parts]), confidences, features
+    )
+
+
+def learn_over(
+    policy: SituationPolicy,
+    stages: tuple[str, ...],
+    rows: Observations,
+    costs: Costs,
+    rng: np.random.Generator,
+) -> tuple[IntArray, NDArray[np.bool_], Learned]:
+    """Run a policy over complete rows as if live: depths, which were full runs, what was learned.
+
+    In each round the policy is shown the stages that it called and no more. Between two makings of
+    the rule all rounds are decided at once, which changes nothing: the rule is the same for all.
+
+    >>> from stopwise.policies.per_item.policy import PerItem
+    >>> rng = np.random.default_rng(0)
+    >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 500))
+    >>> costs = Costs.from_stages([1, 5], mistake_cost=20)
+    >>> depths, full, learned = learn_over(PerItem(), ("small", "large"), rows, costs, rng)
+    >>> depths[-4:].tolist(), learned.round       # "no" is never changed, "yes" always
+    ([0, 1, 0, 1], 1000)
+    """
+    learned = Learned(policy, stages, costs)
+    last = rows.stage_count - 1
+    depths = np.full(len(rows), last, dtype=np.int64)
+    full = np.zeros(len(rows), dtype=np.bool_)
+    draws = rng.random(len(rows))
+    start = 0
+    while start < len(rows):
+        end = min(start + learned.until_next(), len(rows))
+        part = rows.where(np.arange(start, end))
+        chance = np.asarray(
+            [policy.full_run_probability(at + 1, costs) for at in range(start, end)]
+        )
+        full[start:end] = draws[start:end] < chance
+        if learned.rule is None or learned.counts is None:
+            depths[start:end] = np.where(full[start:end], last, 0)
+        else:
+            keys = situations(part, learned.counts.binning)
+            depths[start:end] = np.where(full[start:end], last, learned.rule.depths_of(keys))
+        learned.record(called(part, depths[start:end]), full[start:end])
+        learned.refresh()
+        start = end
+    return depths, full, learned
+
+
+def called(rows: Observations, depths: IntArray) -> Observations:
+    """The rows as a cascade leaves them that stopped at these depths.
+
+    >>> rows = Observations(("a", "b"), np.array([[0, 1], [1, 1]]))
+    >>> called(rows, np.array([0, 1])).codes.tolist()
+    [[0, -2], [1, 1]]
+    """
+    beyond = np.arange(rows.stage_count)[None] > depths[:, None]
+    return Observations(
+        rows.labels,
+        np.where(beyond, NOT_CALLED, rows.codes),
+        None if rows.confidences is None else np.where(beyond, np.nan, rows.confidences),
+        rows.features,
+    )

@@ -1,0 +1,112 @@
+"""The forms of the pages: each checks where it comes from and the scope, acts, and goes back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.service.api.changing import keep_label
+from stopwise.service.config.forms import MODES
+from stopwise.service.database.keys import SCOPES, Key
+from stopwise.service.http.access import refuse_other_sites
+from stopwise.service.pages.login import form_of
+from stopwise.service.pages.looking import find, shown
+from stopwise.service.pages.rendering import page_key, render
+from stopwise.service.pages.views.keys import keys_view
+
+if TYPE_CHECKING:
+    from stopwise.service.core import Service
+
+NONE_RIGHT = "none"
+"""What the labelling form sends where no answer is right."""
+
+
+@shown
+async def change_mode(request: Request) -> Response:
+    """Switch a cascade to another mode; the reason goes to the trail."""
+    key = await _enter(request, "admin")
+    if isinstance(key, Response):
+        return key
+    service, cascade = find(request)
+    form = await form_of(request)
+    mode = next((known for known in MODES if known == form.get("mode")), None)
+    if mode is None:
+        raise fail("mode", form.get("mode"), "one of " + ", ".join(MODES))
+    reason = form.get("reason", "").strip()
+    if not reason:
+        raise fail("reason", reason, "a few words: why")
+    await asyncio.to_thread(service.set_mode, cascade, mode, key, reason)
+    return RedirectResponse(f"/ui/c/{quote(cascade.name)}/mode", status_code=303)
+
+
+@shown
+async def give_label(request: Request) -> Response:
+    """Keep which answers of a round are right, and show the next round."""
+    key = await _enter(request, "label")
+    if isinstance(key, Response):
+        return key
+    service, cascade = find(request)
+    form = await form_of(request)
+    round_id, choice = form.get("round", ""), form.get("right", "")
+    stored = await asyncio.to_thread(service.rounds.round, cascade.name, round_id)
+    if stored is None:
+        raise fail("round", round_id[:100], "the id of a round of this cascade")
+    codes = stored.form["codes"]
+    right = [stage for stage, code in enumerate(codes) if choice == str(code) and code >= 0]
+    if not right and choice != NONE_RIGHT:
+        raise fail("right", choice[:100], "one of the answers, or none of them")
+    await asyncio.to_thread(keep_label, service, cascade, round_id, key.name, right)
+    blind = "" if form.get("blind", "1") == "1" else "?blind=0"
+    return RedirectResponse(f"/ui/c/{quote(cascade.name)}/labels{blind}", status_code=303)
+
+
+@shown
+async def make_key(request: Request) -> Response:
+    """Make a key and show it once."""
+    key = await _enter(request, "admin")
+    if isinstance(key, Response):
+        return key
+    service: Service = request.app.state.service
+    form = await form_of(request)
+    scopes = [scope for scope in SCOPES if form.get(f"scope-{scope}")]
+    if not key.id and "admin" not in scopes:
+        # The first key ends the time in which this machine needs none.
+        raise StopwiseError("scope: the first key needs the scope admin, to make others with")
+    budget = None
+    if form.get("budget", "").strip():
+        budget = finite_number("budget", _number(form["budget"]), "a cost per day, 0 or more")
+    made, text = await asyncio.to_thread(service.keys.create, form.get("name", ""), scopes, budget)
+    await asyncio.to_thread(service.trail.note, key.name, "", "key made", "", made.name)
+    view = await asyncio.to_thread(keys_view, service)
+    return render(request, "keys.html", key, view=view, made=text)
+
+
+@shown
+async def revoke_key(request: Request) -> Response:
+    """Revoke a key."""
+    key = await _enter(request, "admin")
+    if isinstance(key, Response):
+        return key
+    service: Service = request.app.state.service
+    form = await form_of(request)
+    key_id = form.get("id", "")
+    await asyncio.to_thread(service.keys.revoke, key_id)
+    await asyncio.to_thread(service.trail.note, key.name, "", "key revoked", key_id[:100], "")
+    return RedirectResponse("/ui/keys", status_code=303)
+
+
+async def _enter(request: Request, scope: str) -> Key | Response:
+    refuse_other_sites(request)
+    return await page_key(request, scope)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise fail("budget", text[:100], "a cost per day, 0 or more") from None

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from made_up_cascades import made_up
+from stopwise.checks import StopwiseError
+from stopwise.costs import Costs
+from stopwise.logs.replaying.outcomes import two_in_a_row
+from stopwise.policies.conformance import check_policy
+from stopwise.policies.per_item.agree_in_a_row import AgreeInARow
+from stopwise.policies.per_item.learning import EPOCHS, learn_over
+from stopwise.policies.per_item.policy import PerItem
+from stopwise.policies.registry import make_policy
+from stopwise.policies.situation import SituationPolicy
+from stopwise.situations.observations import Observations
+
+STAGES = ("small", "medium", "large")
+COSTS = Costs.from_stages([0.1, 1, 4], 25.0)
+
+
+def run(
+    rows: Observations, seed: int = 0, policy: SituationPolicy | None = None, costs: Costs = COSTS
+):
+    stages = tuple(f"stage {at}" for at in range(rows.stage_count))
+    return learn_over(policy or PerItem(), stages, rows, costs, np.random.default_rng(seed))
+
+
+def test_it_keeps_the_rules_of_the_frame() -> None:
+    check_policy(PerItem())
+    check_policy(PerItem(reference="last", trust=0.5, kappa=1.0, always_full=4))
+
+
+def test_two_in_a_row_is_the_baseline_of_replay() -> None:
+    check_policy(AgreeInARow())
+    rows, _ = made_up(500, (0.2, 0.8, 1.0, 2.0), seed=2)
+    codes = rows.codes.copy()
+    codes[::7, 1] = -1
+    rows = Observations(rows.labels, codes, rows.confidences)
+    depths, full, _ = run(rows, policy=AgreeInARow(), costs=Costs.from_stages([1, 1, 1, 1]))
+    assert (depths == two_in_a_row(codes)).all()
+    assert not full.any()
+
+
+def test_it_is_in_the_registry_with_its_settings() -> None:
+    policy = make_policy("per-item:trust=.5,reference=last")
+    assert policy == PerItem(trust=0.5, reference="last")
+
+
+@pytest.mark.parametrize(
+    "given", [{"reference": "x"}, {"trust": 0}, {"kappa": -1}, {"always_full": 0}]
+)
+def test_settings_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
+    with pytest.raises(StopwiseError, match=next(iter(given))):
+        PerItem(**given)  # type: ignore[arg-type]
+
+
+def test_learning_as_it_goes_pays_less_than_the_best_fixed_stage() -> None:
+    rows, truth = made_up(10_000, (0.2, 1.0, 2.0), labels=4, seed=3)
+    sure = Observations(
+        rows.labels, rows.codes, np.where(rows.codes == truth[:, None], 1, 0) + rows.confidences
+    )
+    depths, _, _ = run(sure)
+    wrong = rows.codes != truth[:, None]
+    cumulative = np.asarray(COSTS.cumulative)
+    own = cumulative[depths].mean() + 25 * wrong[np.arange(len(depths)), depths].mean()
+    best = (cumulative + 25 * wrong.mean(axis=0)).min()
+    assert own < 0.9 * best
+
+
+def test_nothing_is_known_of_stages_that_were_not_called() -> None:
+    """Outputs and confidences beyond the depth are scrambled; not one decision changes."""
+    rows, _ = made_up(3000, (0.2, 1.0, 2.0), seed=5)
+    depths, full, _ = run(rows)
+    beyond = np.arange(3)[None] > depths[:, None]
+    assert beyond.any()
+    assert rows.confidences is not None
+    scrambled = Observations(
+        rows.labels,
+        np.where(beyond, (rows.codes + 1) % len(rows.labels), rows.codes),
+        np.where(beyond, 99.0, rows.confidences),
+    )
+    again, full_again, _ = run(scrambled)
+    assert (again == depths).all()
+    assert (full == full_again).all()
+
+
+def test_full_runs_have_the_probability_that_is_stated() -> None:
+    """Six standard deviations of a sum of independent draws: a false alarm below 1e-8."""
+    policy = PerItem()
+    rows, _ = made_up(20_000, (0.2, 1.0), seed=1)
+    costs = Costs.from_stages([1, 4], 20.0)
+    depths, full, learned = run(rows, 4, policy, costs)
+    chance = np.asarray([policy.full_run_probability(at + 1, costs) for at in range(20_000)])
+    assert (chance[:32] == 1).all()
+    assert full[:32].all()
+    assert (np.diff(chance) <= 0).all()
+    spread = np.sqrt((chance * (1 - chance)).sum())
+    assert abs(full.sum() - chance.sum()) < 6 * spread
+    assert (depths[full] == 1).all()
+    assert learned.counts is not None
+    assert sum(learned.counts.full.values()) == full.sum()
+
+
+def test_full_runs_give_unbiased_figures_by_inverse_propensity() -> None:
+    """Agreement with the last stage, estimated from full runs alone; 5 standard errors."""
+    rows, _ = made_up(20_000, (0.2, 1.0, 2.0), seed=2)
+    policy = PerItem(kappa=2.0)
+    _, full, _ = run(rows, 1, policy)
+    chance = np.asarray([policy.full_run_probability(at + 1, COSTS) for at in range(20_000)])
+    differs = (rows.codes[:, 0] != rows.codes[:, 2]).astype(float)
+    estimate = (differs * full / chance).mean()
+    error = np.sqrt((differs * (1 - chance) / chance).sum()) / 20_000
+    assert abs(estimate - differs.mean()) < 5 * error
+
+
+def test_where_the_second_stage_can_never_pay_nothing_is_looked_at() -> None:
+    rows, _ = made_up(200, (0.2, 1.0), seed=1)
+    depths, full, _ = run(rows, costs=Costs.from_stages([1, 30], 40.0))
+    assert (depths == 0).all()
+    assert not full.any()
+
+
+def test_counts_of_all_rounds_survive_new_bins_and_memory_is_bounded() -> None:
+    rows, _ = made_up(5000, (0.2, 1.0, 2.0), seed=1)
+    policy = PerItem(always_full=16)
+    _, full, learned = run(rows, policy=policy)
+    assert learned.counts is not None
+    assert learned.counts.rounds == learned.round == 5000
+    assert sum(learned.counts.full.values()) == full.sum()
+    assert learned.history == []
+    assert 16 * EPOCHS[-1] < 5000
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    rows, _ = made_up(2000, (0.2, 1.0, 2.0), seed=1)
+    assert (run(rows, 3)[0] == run(rows, 3)[0]).all()
+    assert (run(rows, 3)[1] != run(rows, 4)[1]).any()
+
+
+def test_two_machines_learn_what_one_would() -> None:
+    rows, _ = made_up(6000, (0.2, 1.0, 2.0), seed=1)
+    from stopwise.policies.per_item.learning import called
+    from stopwise.situations.binning import Binning
+    from stopwise.situations.transitions import Transitions
+
+    depths, full, _ = run(rows)
+    left, binning = called(rows, depths), Binning.fit(rows)
+    whole = Transitions.of(left, binning, full=full)
+    half = np.arange(6000) % 2 == 0
+    one = Transitions.of(left.where(half), binning, full=full[half])
+    one.merge(Transitions.of(left.where(~half), binning, full=full[~half]))
+    assert one == whole
+    rule = PerItem().rule(STAGES, whole, COSTS)
+    assert (PerItem().rule(STAGES, one, COSTS).depths(rows) == rule.depths(rows)).all()

@@ -1,0 +1,93 @@
+"""The example: three real stages, a stream of texts, the truth at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import Any
+
+from stopwise.service.core import Service
+from stopwise.service.example.detectors import make_detectors
+from stopwise.service.example.feeder import truth_of
+from stopwise.service.example.running import run_example
+from stopwise.service.example.texts import read_texts
+
+
+def test_the_stages_are_real() -> None:
+    known, asked = read_texts()
+    truth = truth_of(asked, make_detectors(known))
+    letters, pairs, groups = truth.errors
+    assert letters > 0.25
+    assert 0.15 < pairs < 0.2
+    assert groups < pairs - 0.01
+    assert truth.best == "pairs"
+    assert not {row.text for row in known} & {row.text for row in asked}
+
+
+def test_it_learns_and_then_reveals_the_truth(free_port: int) -> None:
+    found: dict[str, Any] = {}
+
+    async def play() -> None:
+        stop = asyncio.Event()
+
+        async def watch(service: Service) -> None:
+            assert service.example is not None
+            assert service.example.truth is None
+            feeder: Any = service.example
+            feeder._texts = feeder._texts[:120]
+            while service.example.truth is None:
+                await asyncio.sleep(0.05)
+            service.recorder.drain()
+            found["rounds"] = service.cascades["language"].learner.rounds
+            found["truth"] = service.example.truth
+            async with asyncio.timeout(10):
+                found["page"] = await asyncio.to_thread(_get, f"http://127.0.0.1:{free_port}/ui/")
+            stop.set()
+
+        await run_example(
+            f"127.0.0.1:{free_port}",
+            pace=500.0,
+            stop=stop,
+            on_ready=lambda service: found.update(task=asyncio.create_task(watch(service))),
+        )
+        await found["task"]
+
+    asyncio.run(play())
+    assert found["rounds"] >= 100
+    assert found["truth"].texts == 120
+    assert "The truth, revealed" in found["page"]
+    assert "language" in found["page"]
+
+
+def _get(url: str) -> str:
+    with urllib.request.urlopen(url) as response:
+        return str(response.read().decode())
+
+
+def test_one_command(free_port: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stopwise", "serve", "--example", "--listen",
+         f"127.0.0.1:{free_port}"],
+        stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": "src"},
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        assert "/ui/ shows" in process.stderr.readline()
+        end = time.monotonic() + 20
+        rounds = 0
+        while rounds < 20 and time.monotonic() < end:
+            time.sleep(0.2)
+            body = _get(f"http://127.0.0.1:{free_port}/api/v1/cascades/language/evidence")
+            rounds = json.loads(body)["rounds"]
+        assert rounds >= 20
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()
