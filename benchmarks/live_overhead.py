@@ -107,7 +107,8 @@ def cascades() -> tuple[Callable[[int], None], Callable[[int], None]]:
 def compare(
     name: str, ours: Callable[[int], None], other: str, theirs: Callable[[int], None], number: int
 ) -> None:
-    ours(10 * number), theirs(number)
+    ours(10 * number)
+    theirs(number)
     mine, yours = [], []
     for _ in range(CHUNKS):
         mine.append(seconds(ours, number) / number)

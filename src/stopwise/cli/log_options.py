@@ -70,6 +70,10 @@ Sql = Annotated[
         "--sql", help="A SELECT; LOG is then sqlite:///FILE, duckdb:///FILE or postgresql://..."
     ),
 ]
+Features = Annotated[
+    str | None,
+    typer.Option(help="Columns known of an item before its first call: length,language."),
+]
 Example = Annotated[
     bool, typer.Option("--example", help="Use the example log that comes with Stopwise.")
 ]
