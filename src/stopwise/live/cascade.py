@@ -154,7 +154,9 @@ class Cascade:
         except BaseException:
             runner.give_up(round)
             raise
-        return await runner.conclude_async(round)
+        if runner.takes_time:
+            return await runner.conclude_async(round)
+        return runner.conclude(round)
 
     def _until(self, deadline: float | None) -> float | None:
         """When an item's time is over."""
