@@ -154,9 +154,7 @@ class Cascade:
         except BaseException:
             runner.give_up(round)
             raise
-        if runner.takes_time:
-            return await runner.conclude_async(round)
-        return runner.conclude(round)
+        return await runner.conclude_async(round)
 
     def _until(self, deadline: float | None) -> float | None:
         """When an item's time is over."""

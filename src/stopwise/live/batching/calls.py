@@ -125,9 +125,9 @@ class BatchCalls:
             except NoAnswerError as error:
                 return self._runner.unanswered(round, error)
 
-        answers: list[Answer | None] = [None] * len(step.rounds)
-        await _gather(conclude, step.rounds, self._concurrency, answers)
-        return [one for one in answers if one is not None]
+        found: list[Answer | None] = [None] * len(step.rounds)
+        await _gather(conclude, step.rounds, self._concurrency, found)
+        return [one for one in found if one is not None]
 
     def _conclude_all(self, step: Conclude) -> list[Answer]:
         """End all rounds, then wait once for the store."""
