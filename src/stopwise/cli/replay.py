@@ -17,6 +17,7 @@ from stopwise.cli.log_options import (
     MaxLabels,
     MistakeCost,
     SettingsFile,
+    Sql,
     Stages,
     TrailingBlanks,
     Truth,
@@ -52,6 +53,7 @@ def command(
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
     abstentions: AbstentionsOption = None,
+    sql: Sql = None,
     example: Example = False,
 ) -> None:
     """Run a policy over a log as if live: what would it have cost, which answers would differ?
@@ -69,7 +71,7 @@ def command(
     from stopwise.logs.replaying.replay import replay
 
     source, chosen = log_and_settings(
-        log, example, settings,
+        log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks,
         abstentions=abstentions,
@@ -140,12 +142,13 @@ def _table(result: Replay, mistake_cost: float) -> Any:
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     with_truth = result.optimal_stage is not None
-    titles = ["", "cost", "differs", *(["errors", "regret"] if with_truth else []), "stops at"]
+    titles = ["", "cost", "differs", "no answer"]
+    titles += [*(["errors", "regret"] if with_truth else []), "stops at"]
     for title in titles:
         left = title in ("", "stops at")
         table.add_column(title, justify="left" if left else "right", overflow="fold")
     for at, outcome in enumerate(result.outcomes):
-        row = [outcome.name, amount(outcome.cost), share(outcome.differs)]
+        row = [outcome.name, amount(outcome.cost), share(outcome.differs), share(outcome.no_answer)]
         if outcome.regret is not None and outcome.error_rate is not None:
             row += [share(outcome.error_rate), amount(round(outcome.regret * mistake_cost, 12))]
         shares = zip(result.stages, outcome.stage_share, strict=True)

@@ -36,11 +36,15 @@ class CallBatch(NamedTuple):
 
 
 class CallEach(NamedTuple):
-    """Call a stage on each of these items; send back a `CallResult` for each."""
+    """Call a stage on each of these items; put a `CallResult` for each into `results`.
+
+    They are put there one by one, so that an interrupt loses none of them.
+    """
 
     stage: int
     items: Any
-    limits: Sequence[float] | None = None
+    limits: Sequence[float] | None
+    results: list[CallResult | None]
 
 
 class Conclude(NamedTuple):
@@ -129,7 +133,13 @@ def _in_rounds(
                     whole = yield CallBatch(at, part, None if limits is None else min(limits))
                     results = results_of(stage, whole, len(rows), clock=caller.clock)
                 else:
-                    results = yield CallEach(at, part, limits)
+                    found: list[CallResult | None] = [None] * len(rows)
+                    try:
+                        yield CallEach(at, part, limits, found)
+                    finally:
+                        results = [one for one in found if one is not None]
+                        if len(results) < len(rows):  # interrupted: what was called is told
+                            _tell_called(runner, rounds, rows, found)
             told = ()
             _tell(runner, rounds, rows, results)
             if left is not None:
@@ -141,6 +151,18 @@ def _in_rounds(
         raise
     answers: list[Answer] = yield Conclude(rounds)
     return answers
+
+
+def _tell_called(
+    runner: RoundRunner,
+    rounds: Sequence[Round],
+    rows: Sequence[int],
+    found: Sequence[CallResult | None],
+) -> None:
+    """Tell rounds what an interrupted stage gave until then; the interrupt goes on."""
+    for k, result in zip(rows, found, strict=True):
+        if result is not None:
+            runner.tell_all(rounds[k], [result], raises=False)
 
 
 def _tell(
@@ -179,11 +201,14 @@ class _ColumnRounds:
         self.depths = np.empty(size, dtype=np.int64)
         self.probabilities = np.empty(size)
         self.groups: list[_Group] = []
-        self.columns = Columns(size, len(self.learner.stages))
+        self.columns = Columns(size)
         for segment, rows in _grouped(segments, size):
             first, number, depths, p = self.learner.begin_many(len(rows), segment)
-            self.depths[rows] = depths
-            self.probabilities[rows] = np.asarray(p)[depths]
+            if len(rows) == size:
+                self.depths, self.probabilities = depths, np.asarray(p)[depths]
+            else:
+                self.depths[rows] = depths
+                self.probabilities[rows] = np.asarray(p)[depths]
             self.groups.append(_Group(segment, rows, first, number, p))
 
     def round(self, group: _Group, place: int) -> Round:
@@ -210,7 +235,8 @@ class _ColumnRounds:
         codes = self.columns.codes()
         costs = np.empty(len(self.depths))
         for group in self.groups:
-            rows = group.rows
+            # All rows are taken as they are: copies of a whole batch would be most of the work.
+            rows = group.rows if len(self.groups) > 1 else slice(None)
             costs[rows] = self.learner.end_many(group.segment, self.depths[rows], codes[rows])
         answers = self.columns.answers()
 

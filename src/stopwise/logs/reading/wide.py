@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.logs.reading.beside import beside_wide
+from stopwise.logs.reading.databases import NUMBER
 from stopwise.logs.reading.files import need_polars
 from stopwise.logs.reading.log import (
     COST_SUFFIX,
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def open_wide(frame: pl.LazyFrame, name: str, types: dict[str, Any], settings: LogSettings) -> Log:
+def open_wide(
+    frame: pl.LazyFrame,
+    name: str,
+    types: dict[str, Any],
+    settings: LogSettings,
+    show: str | None = None,
+) -> Log:
     """A wide log: find its stages, and choose the columns that are to be read."""
     polars = need_polars()
     billed = tuple(c.removesuffix(COST_SUFFIX) for c in types if c.endswith(COST_SUFFIX))
@@ -36,10 +43,13 @@ def open_wide(frame: pl.LazyFrame, name: str, types: dict[str, Any], settings: L
     for at, stage in enumerate(stages):
         if stage in billed:
             chosen += _billing(types, stage, at, measured)
+    if NUMBER in types:
+        chosen.append(polars.col(NUMBER).alias("n"))
     if settings.segment is not None:
         chosen.append(polars.col(settings.segment).alias("segment"))
     item = settings.item or ("item" if "item" in types and "item" not in stages else None)
     items = [polars.col(item).alias("item")] if item is not None else []
+    items += [polars.col(show).alias("shown")] if show is not None else []
     truth = [polars.col(settings.truth).alias("truth")] if settings.truth is not None else []
     return Log(
         name=name,
