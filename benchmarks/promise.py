@@ -141,7 +141,7 @@ def main() -> None:
         f"- Cost avoided with all stages, over BARGAIN's: geometric mean {_mean(cost):.2f},"
         f" smallest {np.nanmin(cost):.2f}.",
         "",
-        f"## How often the promise was broken, in {chosen.runs:,} runs on 1,000 rows",
+        f"## How often the promise was broken, in {chosen.runs:,} runs on at most 1,000 rows",
         "",
         "| log | promised | level | cascade | alone |",
         "|---|---:|---:|---:|---:|",

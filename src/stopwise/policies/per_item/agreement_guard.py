@@ -79,7 +79,7 @@ class AgreementGuard:
         """The share of rounds so far that have the last stage's answer is at least this.
 
         >>> AgreementGuard(0.9, 0.9, 0.2, rounds=1000, found=3).least_agreement
-        0.958
+        0.96
         """
         return 1 - self.most_missed / self.rounds if self.rounds else 1.0
 
