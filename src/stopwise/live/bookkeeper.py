@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED
 from stopwise.live.choosing.budgets import Budgets
@@ -22,12 +22,15 @@ from stopwise.live.counters.many import count_columns
 from stopwise.live.counters.pairs import Added, added_by, compare_answers
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
+from stopwise.live.items.decider import ItemDecider
 from stopwise.live.record import RoundRecord, agreed
 from stopwise.live.round import Round, RoundOutcome
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Store
 from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.rule import Rule
+from stopwise.policies.situation import SituationPolicy
 from stopwise.problem import IntArray
 
 _PENDING = 256
@@ -50,6 +53,7 @@ class Bookkeeper:
         drift: Drift | None,
         on_drift: Callable[[DriftAlarm], None] | None,
         store: Store | None,
+        rule: Rule | None = None,
     ) -> None:
         self.settings = settings
         self.reader = reader
@@ -91,6 +95,12 @@ class Bookkeeper:
             and not settings.measured
             and self.counters.recorder is None
         )
+        self.items: ItemDecider | None = None
+        if isinstance(policy, SituationPolicy):
+            self.items = ItemDecider(policy, settings.stages, known, reader, rule)
+            self._direct = self._short = False
+        elif rule is not None:
+            raise fail("policy", policy.label(), "one that decides per item, where a rule is given")
         if store is not None:
             self._attach(store)
         self.renew_costs()
@@ -147,6 +157,8 @@ class Bookkeeper:
         if tally.fast is not None and not tally.fast.sure:
             tally.renew_fast()
         deepest = self.budgets.deepest(self.cumulative, counters.pool.spent)
+        if self.items is not None:
+            return self._begin_looking(self.items, segment, sequence, deepest)
         depth, probability = self.chooser.draw(
             counters, tally, number, sequence, self.costs, deepest
         )
@@ -161,6 +173,30 @@ class Bookkeeper:
         if self.budgets.limited:
             self.budgets.reserve(round, self.cumulative[round.depth])
         return round
+
+    def _begin_looking(
+        self, items: ItemDecider, segment: str, sequence: int, deepest: int
+    ) -> Round:
+        """A round that is decided after each stage: it may go as deep as can be paid."""
+        counters, settings = self.counters, self.settings
+        counters.begun = sequence
+        run_to = deepest if settings.mode == "enforce" else min(settings.run_to, deepest)
+        round = Round(self, sequence, counters.others + sequence, segment, run_to, 1.0)
+        round.unusual = True
+        items.begin(round, self.chooser.draws.uniform(sequence), settings.full_run_rate)
+        if settings.mode != "enforce":
+            round.looks = False
+            round.advised, round.advised_probability = run_to, 1.0
+        if self.budgets.limited:
+            self.budgets.reserve(round, self.cumulative[round.depth])
+        return round
+
+    def stops(self, round: Round) -> bool:
+        """Whether a round that is decided per item stops after the stages it has called."""
+        if self.items is None or not self.items.stops(round):
+            return False
+        round.depth = len(round.outputs) - 1
+        return True
 
     # ---- ending ------------------------------------------------------------------------------
 
@@ -194,11 +230,15 @@ class Bookkeeper:
                 return tuple.__new__(RoundOutcome, (outputs[-1], stage, cost))
         if round.ended:
             self._refuse_twice(round)
+        if self.items is not None:
+            self.items.conclude(round, enforced=self.settings.mode == "enforce")
         record, answer = self._read(round, abandoned)
         with self.lock:
             if round.ended:
                 self._refuse_twice(round)
             round.ended = True
+            if self.items is not None:
+                self.items.count(round)
             self.budgets.release(round)
             self._add_up()
             round.record, round.stage, round.cost = record, record.stage, record.cost
@@ -252,6 +292,11 @@ class Bookkeeper:
             compared = reader.compare(outputs) if called > 1 else Comparison(int(stage == 0), 0)
             round.compared = compared
         cost += compared.cost
+        if round.path is not None and not round.full_run:
+            # It went on because of its outputs: counted as a pair, they would bias the counters.
+            compared = compared._replace(
+                answered=0 if stage is None else 1 << stage, disagreed=0, undecided=0
+            )
         record = RoundRecord(
             number=round.number,
             writer=self.writer,

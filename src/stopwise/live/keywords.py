@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypedDict
 
 from stopwise.live.comparing.comparator import Agree, Comparator
@@ -10,6 +11,7 @@ from stopwise.live.comparing.reader import Combine
 from stopwise.live.settings import Mode
 from stopwise.live.stores.base import Store
 from stopwise.live.watching.drift import Drift, DriftAlarm
+from stopwise.policies.per_item.rule import Rule
 
 
 class LearnerKeywords(TypedDict, total=False):
@@ -31,3 +33,4 @@ class LearnerKeywords(TypedDict, total=False):
     run_budget: float | None
     segment_strength: float
     store: Store | None
+    rule: Rule | str | Path | None
