@@ -147,7 +147,7 @@ def test_shadow_mode_runs_to_the_end_and_notes_what_it_would_have_done() -> None
     assert {answer.stage for answer in answers} == {"large"}
     advised = [answer.advice.stage for answer in answers if answer.advice is not None]
     depths = rule.depths(rows.where(np.arange(1000, 1300)))
-    # The rule is made again once there are a quarter more rounds than it was fitted on.
+    # The rule is made again once there are many more rounds than it was fitted on.
     assert advised[:250] == depths[:250].tolist()
     counts = cascade.learner.transitions
     assert counts is not None

@@ -2,7 +2,7 @@
 
 Rounds are kept raw until the bins are settled: bins are cut again as rounds grow fourfold, and all
 rounds so far are counted again by the new bins (a new epoch). After that only counts are kept, so
-memory is bounded. The rule is made again when rounds have grown by a quarter.
+memory is bounded. The rule is made again when rounds have grown by a quarter, later by a half.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from stopwise.situations.keys import situations
 from stopwise.situations.observations import NOT_CALLED, IntArray, Observations
 from stopwise.situations.transitions import Transitions
 
-GROWTH = 1.25
-"""The rule is made again when rounds have grown by this factor."""
+GROWTH, LATE_GROWTH, LATE = 1.25, 1.5, 1000
+"""The rule is made again when rounds have grown by this factor; a larger one from `LATE` on."""
 
 EPOCHS = (1, 4, 16, 64)
 """Bins are cut when rounds reach these multiples of the rounds that are always full."""
@@ -68,7 +68,8 @@ class Learned:
             return start - self.round
         marks = [start * factor for factor in EPOCHS if start * factor > self.round]
         marks = [] if self.settled else marks
-        grown = max(int(self.round * GROWTH), self.round + 1)
+        factor = GROWTH if self.round < LATE else LATE_GROWTH
+        grown = max(int(self.round * factor), self.round + 1)
         return min([grown, *marks[:1]]) - self.round
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
