@@ -288,7 +288,7 @@ def test_run_budget_is_never_passed():
 
 def test_a_store_that_fails_costs_no_answer(tmp_path):
     cascade = three(str, str, str, store=RoundLog(tmp_path / "r"))
-    cascade.learner._books.store.close()
+    cascade.learner._books.queue.store.close()
     with pytest.warns(RuntimeWarning, match="could not be counted"):
         answer = cascade.answer(4)
     assert (answer.answer, answer.recorded) == ("4", False)

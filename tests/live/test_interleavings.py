@@ -126,10 +126,11 @@ class Interleavings(RuleBasedStateMachine):
     def evidence_is_what_the_log_says(self):
         if getattr(self, "kind", "snapshot") == "snapshot":
             return
+        self.learner.flush()  # rounds that were forgotten are written, but nobody waits for them
         if self.kind == "log":
             records = list(read_rounds(self.folder / "rounds.jsonl"))
         else:
-            records = list(self.learner._books.store.read_rounds())
+            records = list(self.learner._books.queue.store.read_rounds())
         for segment in ("", "s"):
             logged = [record.outputs for record in records if record.segment == segment]
             assert Evidence.from_prefixes(3, logged) == self.learner.evidence(segment)
@@ -143,4 +144,4 @@ class Interleavings(RuleBasedStateMachine):
 
 
 TestInterleavings = Interleavings.TestCase
-TestInterleavings.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestInterleavings.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

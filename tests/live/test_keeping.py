@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from stopwise import Evidence, StopwiseError, make_policy, policy_names
-from stopwise.live import Drift, Learner, RoundLog, SqliteStore, read_evidence, read_rounds
+from stopwise.live import (
+    Drift,
+    Learner,
+    RoundLog,
+    SqliteStore,
+    StoreError,
+    read_evidence,
+    read_rounds,
+)
 from stopwise.policies.oracle import with_oracle_stage
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -223,26 +231,32 @@ def test_what_a_log_refuses(tmp_path):
         build(store=RoundLog(path))
 
 
-def test_a_full_disk_loses_the_round_but_not_the_log(tmp_path, monkeypatch):
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     path = tmp_path / "rounds.jsonl"
     learner = build(store=RoundLog(path))
     play(learner, 5, 0)
-    evidence = learner.evidence()
     write = os.write
 
     def half_then_full(file, data):
-        write(file, bytes(data)[: len(data) // 2])
-        raise OSError(28, "No space left on device")
+        if os.fstat(file).st_ino == path.stat().st_ino:
+            write(file, bytes(data)[: len(data) // 2])
+            raise OSError(28, "No space left on device")
+        return write(file, data)
 
     monkeypatch.setattr(os, "write", half_then_full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StoreError, match="No space"):
         play(learner, 1, 5)
+    assert learner.store_status.queued == 1
+    assert learner.store_status.failures >= 1
     monkeypatch.setattr(os, "write", write)
-    assert learner.evidence() == evidence  # what is counted is always written
     play(learner, 5, 6)
+    assert learner.store_status.queued == 0
     evidence = learner.evidence()
     learner.close()
-    assert build(store=RoundLog(path)).evidence() == evidence
+    assert learner.rounds == 11
+    again = build(store=RoundLog(path))
+    assert again.evidence() == evidence
+    again.close()
 
 
 def test_added_evidence_is_kept_by_stores(tmp_path):
@@ -270,7 +284,7 @@ def test_sqlite_learners_see_each_other(tmp_path):
     one.refresh()
     assert one.evidence() == two.evidence()
     assert one.begin().number == 21
-    records = list(one._books.store.read_rounds())
+    records = list(one._books.queue.store.read_rounds())
     assert len({(record.writer, record.sequence) for record in records}) == 20
     # two writers, one seed: other random numbers
     assert one._books.writer != two._books.writer

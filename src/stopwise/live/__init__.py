@@ -32,6 +32,9 @@ from stopwise.live.comparing import (
 from stopwise.live.learner import Learner
 from stopwise.live.record import RoundRecord
 from stopwise.live.round import Advice, Round, RoundOutcome
+from stopwise.live.stores.base import StoreError
+from stopwise.live.stores.postgres import PostgresStore
+from stopwise.live.stores.queue import StoreStatus
 from stopwise.live.stores.round_log import RoundLog, read_rounds
 from stopwise.live.stores.snapshot import read_evidence
 from stopwise.live.stores.sqlite import SqliteStore
@@ -60,6 +63,7 @@ __all__ = [
     "MisusedStageError",
     "NoAnswerError",
     "Outcome",
+    "PostgresStore",
     "Report",
     "Reported",
     "Retry",
@@ -71,6 +75,8 @@ __all__ = [
     "Stage",
     "StageBusyError",
     "StageRestingError",
+    "StoreError",
+    "StoreStatus",
     "by",
     "by_key",
     "exact",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import secrets
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,23 +13,30 @@ import numpy as np
 
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
-from stopwise.evidence import ABSTAINED
+from stopwise.evidence import ABSTAINED, Evidence
+from stopwise.live.calling.errors import describe, warn
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import Chooser
 from stopwise.live.choosing.draws import BITS, LOW_BITS
-from stopwise.live.comparing.reader import Comparison, Reader
+from stopwise.live.comparing.reader import NOT_COMPARED, Comparison, Reader
 from stopwise.live.counters.carried import FastTs, can_carry, warm_up
 from stopwise.live.counters.many import count_columns
 from stopwise.live.counters.pairs import Added, added_by, compare_answers
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
-from stopwise.live.record import RoundRecord, agreed
+from stopwise.live.forking import watch_forks
+from stopwise.live.record import RoundRecord, added_of, agreed
 from stopwise.live.round import Round, RoundOutcome
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.stores.base import Store
+from stopwise.live.stores.base import Attached, Changes, Store, StoreError
+from stopwise.live.stores.queue import RoundQueue, StoreStatus
 from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch
 from stopwise.policies.base import Policy
 from stopwise.problem import IntArray
+
+LOG = logging.getLogger("stopwise.live")
+OTHER = "other"
+"""Where rounds are counted once there are `max_segments` segments."""
 
 _PENDING = 256
 _PREFIXES = 512
@@ -49,6 +57,8 @@ class Bookkeeper:
         budgets: Budgets,
         drift: Drift | None,
         on_drift: Callable[[DriftAlarm], None] | None,
+        on_round: Callable[[RoundRecord], None] | None,
+        max_segments: int,
         store: Store | None,
     ) -> None:
         self.settings = settings
@@ -59,8 +69,11 @@ class Bookkeeper:
         self.lock = threading.RLock()
         self.forgotten: deque[Round] = deque()
         self.budgets = budgets
-        self.store = store
         self.writer = 0
+        self.unrecorded = 0
+        self.unrecorded_cost = 0.0
+        self._max_segments = max_segments
+        self._full = False
         self._known = known
         self._on_drift = on_drift
         self.watch = None if drift is None else DriftWatch(known.stage_count, drift)
@@ -79,6 +92,12 @@ class Bookkeeper:
         self.chooser = Chooser(policy, settings, seed)
         self._stage_costs = list(settings.costs)
         self.cumulative = list(known.cumulative)
+        self._on_round = on_round
+        self._news: deque[DriftAlarm] = deque()  # alarms that nobody was told of yet
+        self._arrived: deque[tuple[int, Changes | None]] = deque()
+        self._orphaned = False
+        self._parents = 0  # rounds up to this sequence were begun before a fork
+        self.queue: RoundQueue | None = None
         # Whether rounds may begin and end the short way: see there.
         self._direct = (
             settings.mode == "enforce" and not settings.full_run_rate and not budgets.limited
@@ -87,16 +106,34 @@ class Bookkeeper:
             reader.plain
             and store is None
             and drift is None
+            and on_round is None
             and settings.half_life is None
             and not settings.measured
             and self.counters.recorder is None
         )
         if store is not None:
-            self._attach(store)
+            self.queue = RoundQueue(store, self._absorb)
+            try:
+                self._attach()
+            except BaseException:
+                self.queue.stop()
+                raise
+        watch_forks(self)
         self.renew_costs()
 
-    def _attach(self, store: Store) -> None:
-        self.writer = store.attach(self.settings, self.seed, self.counters, self.watch)
+    def _attach(self) -> None:
+        """Fill the counters from the store and become one of its writers."""
+        queue, counters = self.queue, self.counters
+        assert queue is not None
+        attached: Attached = queue.call(
+            lambda: queue.store.attach(self.settings, self.seed, counters, self.watch)
+        )
+        self.writer = attached.writer
+        queue.last = queue.kept = counters.order = attached.kept
+        if self.budgets.run_budget is not None:
+            self.budgets.share(
+                lambda least, most, all_: queue.call(lambda: queue.store.grant(least, most, all_))
+            )
         self.chooser.reseed(self.seed, self.writer)
 
     def replace(self, counters: SegmentCounters, watch: DriftWatch | None, seed: int) -> None:
@@ -116,6 +153,7 @@ class Bookkeeper:
             tally = counters.tallies.get(segment)
             if tally is None:
                 self.settle()
+                segment = self._place(segment)
                 tally = counters.tally(segment)
             fast = tally.fast
             sequence = counters.begun + 1
@@ -138,6 +176,24 @@ class Bookkeeper:
                 depth = self.stage_count - 1
             return Round(self, sequence, counters.others + sequence, segment, depth, p[depth])
 
+    @property
+    def spent(self) -> float:
+        """The cost of all rounds, also of those that could not be recorded."""
+        return self.counters.pool.spent + self.unrecorded_cost
+
+    def _place(self, segment: str) -> str:
+        """The segment itself, or "other" where there are too many."""
+        tallies = self.counters.tallies
+        if segment in tallies or len(tallies) < self._max_segments:
+            return segment
+        if not self._full:
+            self._full = True
+            LOG.warning(
+                "there are %d segments (max_segments): new ones are counted together, as %r",
+                len(tallies), OTHER,
+            )  # fmt: skip
+        return OTHER
+
     def _begin_with_care(self, segment: str, sequence: int) -> Round:
         """The same, with budgets, modes, full runs, lent evidence or another policy."""
         self.settle()
@@ -146,7 +202,7 @@ class Bookkeeper:
         tally = counters.tally(segment)
         if tally.fast is not None and not tally.fast.sure:
             tally.renew_fast()
-        deepest = self.budgets.deepest(self.cumulative, counters.pool.spent)
+        deepest = self.budgets.deepest(self.cumulative, self.spent)
         depth, probability = self.chooser.draw(
             counters, tally, number, sequence, self.costs, deepest
         )
@@ -164,8 +220,8 @@ class Bookkeeper:
 
     # ---- ending ------------------------------------------------------------------------------
 
-    def finish(self, round: Round, abandoned: bool) -> RoundOutcome:
-        """Count a round and give its answer."""
+    def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
+        """Count a round and give its answer; with a store, wait until it is kept if so wanted."""
         outputs = round.outputs
         if self._short and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
             # The short way for most rounds, with the same result (a test compares them).
@@ -190,25 +246,61 @@ class Bookkeeper:
                     round.ended = True
                     pending.append((tally, added))
                 if len(pending) >= _PENDING:
-                    self.counters.count_pending(self.cumulative)
+                    self._add_up()
                 return tuple.__new__(RoundOutcome, (outputs[-1], stage, cost))
         if round.ended:
             self._refuse_twice(round)
         record, answer = self._read(round, abandoned)
+        self._enter(round, record, wait)
+        return RoundOutcome(answer, record.stage, record.cost)
+
+    def _enter(self, round: Round, record: RoundRecord, wait: bool) -> None:
+        """Count a round and hand it to the store; wait outside the lock until it is kept."""
+        queue = self.queue
         with self.lock:
             if round.ended:
                 self._refuse_twice(round)
-            round.ended = True
-            self.budgets.release(round)
             self._add_up()
+            self.budgets.release(round)
+            self.budgets.paid(record.cost)
             round.record, round.stage, round.cost = record, record.stage, record.cost
-            if self.store is None:
-                self._count(record)
+            if queue is None:
+                # Signal handlers run after calls: a round that has ended is pending.
+                round.ended = True
+                self.counters.pending.append(record)
+            elif round.sequence <= self._parents:
+                round.ended = True  # it belongs to the parent process, which ends it itself
+                return
             else:
-                self._keep([record])
+                record.writer = self.writer
+                try:
+                    queue.check_room()
+                except StoreError:
+                    round.ended = True
+                    self.unrecorded += 1
+                    self.unrecorded_cost += record.cost
+                    raise
+                round.ended = True
+                queue.last += 1
+                queue.rounds.append(record)
+                round.place = queue.last
+            self._add_up()
             if record.costs is not None and self.settings.measured:
                 self.renew_costs()
-        return RoundOutcome(answer, record.stage, record.cost)
+        self.tell_news()
+        if self._on_round is not None:
+            self._call_listener("on_round", self._on_round, record)
+        if queue is not None:
+            if wait and queue.store.writing.durability == "round":
+                queue.wait(round.place)
+            else:
+                queue.wake()
+
+    async def kept(self, round: Round) -> None:
+        """Wait, without standing in the way of an event loop, until a round is in the store."""
+        queue = self.queue
+        if queue is not None and round.place and queue.store.writing.durability == "round":
+            await queue.wait_async(round.place)
 
     @staticmethod
     def _refuse_twice(round: Round) -> None:
@@ -235,45 +327,52 @@ class Bookkeeper:
 
     def _read(self, round: Round, abandoned: bool) -> tuple[RoundRecord, Any]:
         """What happened in a round, and its answer. Comparing may take long: no lock is held."""
-        outputs, reader = round.outputs, self.reader
-        stage: int | None
-        called = len(outputs)
+        record = self._record(round, abandoned)
+        outputs, reader, stage = round.outputs, self.reader, record.stage
+        answer: Any = None
+        if stage is not None:
+            answer = outputs[stage] if reader.plain else reader.after(outputs, stage)[0]
+        compared = round.compared
+        if compared is None:
+            compared = (
+                reader.compare(outputs) if record.called > 1 else Comparison(int(stage == 0), 0)
+            )
+            round.compared = compared
+        record.cost += compared.cost
+        record.answered, record.disagreed = compared.answered, compared.disagreed
+        record.undecided = compared.undecided
+        if round.advised is not None:
+            self._note_advice(record)
+        return record, answer
+
+    def _record(self, round: Round, abandoned: bool) -> RoundRecord:
+        """What happened in a round, but for what its answers say of each other."""
+        outputs, called = round.outputs, len(round.outputs)
         if round.costs is None:
             cost = self.cumulative[called - 1] if called else 0.0
         else:
             cost = self._actual_cost(round, called)
         usable = called if round.answer_from is None else round.answer_from
-        if usable and reader.plain and outputs[usable - 1] is not ABSTAINED:
-            answer, stage = outputs[usable - 1], usable - 1
-        else:
-            answer, stage = reader.after(outputs, usable - 1)
-        compared = round.compared
-        if compared is None:
-            compared = reader.compare(outputs) if called > 1 else Comparison(int(stage == 0), 0)
-            round.compared = compared
-        cost += compared.cost
-        record = RoundRecord(
+        said = (at for at in range(usable - 1, -1, -1) if outputs[at] is not ABSTAINED)
+        return RoundRecord(
             number=round.number,
             writer=self.writer,
             sequence=round.sequence,
             segment=round.segment,
             depth=round.depth if round.drawn_depth is None else round.drawn_depth,
             probability=round.probability,
-            stage=stage,
+            stage=next(said, None),
             called=called,
-            answered=compared.answered,
-            disagreed=compared.disagreed,
-            undecided=compared.undecided,
+            answered=0,
+            disagreed=0,
             failed=round.failed,
             costs=round.costs,
             cost=cost,
             abandoned=abandoned,
+            advised=round.advised,
             outputs=outputs,
             confidences=round.confidences,
         )
-        if round.advised is not None:
-            self._note_advice(record, round.advised)
-        return record, answer
 
     def _actual_cost(self, round: Round, called: int) -> float:
         costs = list(round.costs or ())
@@ -283,9 +382,9 @@ class Bookkeeper:
             for known, actual in zip(self._stage_costs, costs, strict=False)
         )
 
-    def _note_advice(self, record: RoundRecord, advised: int) -> None:
-        costs = record.costs or []
-        record.advised = advised
+    def _note_advice(self, record: RoundRecord) -> None:
+        costs, advised = record.costs or [], record.advised
+        assert advised is not None
         record.advised_cost = sum(
             costs[at] if at < len(costs) and costs[at] is not None else self._stage_costs[at]  # type: ignore[misc]
             for at in range(advised + 1)
@@ -295,40 +394,149 @@ class Bookkeeper:
         if record.stage is not None and early is not None and record.called > advised:
             record.advised_same = agreed(record, early, record.stage)
 
-    def _count(self, record: RoundRecord) -> None:
-        self.counters.apply(record)
-        self._observe(record)
-
-    def _keep(self, records: Sequence[RoundRecord]) -> None:
-        """Write rounds to the store, then count them: what is counted is always written."""
-        assert self.store is not None
-        if self.store.append(records):
-            self.store.load_into(self.counters)
-            for record in records:
-                # The counters came with the rest; the drift alarm watches this writer's own rounds.
-                self._observe(record)
-        else:
-            for record in records:
-                self._count(record)
-
     def settle(self) -> None:
         """Add up what is pending; everything but the short ways of begin and end does so first."""
         self._add_up()
         while self.forgotten:
             round = self.forgotten[0]
             if not round.ended:
-                try:
-                    self.finish(round, True)
-                except Exception as error:  # noqa: BLE001  # must not fall on another round
-                    message = f"a round that was forgotten could not be counted: {error!r}"
-                    warnings.warn(message, RuntimeWarning, stacklevel=3)
-                    round.ended = True
+                self._finish_forgotten(round)
             self.forgotten.popleft()
 
+    def _finish_forgotten(self, round: Round) -> None:
+        """Count a round that nobody will end; nothing that goes wrong may fall on another."""
+        try:
+            try:
+                self.finish(round, True, wait=False)  # the lock is held
+            except StoreError:
+                raise
+            except Exception:  # noqa: BLE001  # comparing failed: it has been paid all the same
+                round.compared = NOT_COMPARED
+                round.unusual = True
+                self.finish(round, True, wait=False)
+        except Exception as error:  # noqa: BLE001
+            warn(f"a round that was forgotten could not be counted: {describe(error)}")
+            round.ended = True
+
     def _add_up(self) -> None:
-        self.counters.settle()
-        if self.counters.pending:
-            self.counters.count_pending(self.cumulative)
+        """Count all rounds that have ended, after an interrupt too."""
+        counters, queue = self.counters, self.queue
+        if self._orphaned:
+            self._orphaned = False
+            self._attach()
+        counters.settle()
+        if counters.pending:
+            for record in counters.count_pending(self.cumulative):
+                self._observe(record)
+        elif queue is not None:
+            if counters.order < queue.last:
+                counters.count(queue.since(counters.order), order=queue.last)
+            while self._arrived:
+                kept, changes = self._arrived[0]
+                if changes is not None:
+                    counters.take(changes.segments, queue.since(kept))
+                    counters.others = changes.others
+                    self.renew_costs()
+                queue.drop(kept)
+                self._arrived.popleft()
+
+    # ---- the store ---------------------------------------------------------------------------
+
+    def _absorb(self, changes: Changes | None, alarms: Sequence[DriftAlarm]) -> None:
+        """Note what is kept and what others have added, to be taken the next time it is needed.
+
+        Called in the store's thread, which never waits for the lock.
+        """
+        assert self.queue is not None
+        self._arrived.append((self.queue.kept, changes))
+        self._news.extend(alarms)
+        self.tell_news()
+
+    def refresh(self) -> None:
+        """Write what is queued and read what others have added to the store."""
+        queue = self.queue
+        if queue is None:
+            return
+        queue.flush()
+
+        def read() -> None:
+            changes = queue.store.refresh()
+            if changes is not None:
+                self._absorb(changes, ())
+
+        queue.call(read)
+        with self.lock:
+            self._add_up()
+
+    def add_evidence(self, segment: str, evidence: Evidence) -> None:
+        """Add evidence from elsewhere, to the store first."""
+        with self.lock:
+            self.settle()
+            segment = self._place(segment)
+            self.counters.check_evidence(evidence)
+        queue = self.queue
+        if queue is not None:
+            queue.call(lambda: queue.store.add_evidence(segment, evidence))
+        with self.lock:
+            self.counters.add_evidence(segment, evidence)
+
+    def status(self) -> StoreStatus:
+        """How the store is doing."""
+        queue = self.queue
+        if queue is None:
+            return StoreStatus(unrecorded=self.unrecorded)
+        error = queue.last_error
+        return StoreStatus(
+            kept=queue.kept,
+            queued=queue.last - queue.kept,
+            failures=queue.failures,
+            unrecorded=self.unrecorded,
+            last_error=None if error is None else str(error),
+        )
+
+    def close(self) -> None:
+        """Count rounds that were forgotten, write what is queued, let the store go."""
+        with self.lock:
+            self.settle()
+        queue = self.queue
+        if queue is not None and not queue.closed:
+            try:
+                queue.flush()
+                left = self.budgets.unused()
+                if left > 0:
+                    queue.call(lambda: queue.store.give_back(left))
+            finally:
+                queue.close()
+
+    # ---- forks -------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Hold lock and store still, so that the child is not left with a half-made change."""
+        self._held = self.lock.acquire(timeout=1.0)
+        if self.queue is not None:
+            self.queue.hold()
+
+    def after_fork_in_parent(self) -> None:
+        """Let go of what `before_fork` held."""
+        if self.queue is not None:
+            self.queue.let_go()
+        if self._held:
+            self.lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Become another writer with a random stream of its own, and new locks."""
+        self.lock = threading.RLock()
+        self.forgotten = deque()
+        self._news = deque()
+        self._arrived = deque()
+        self._parents = self.counters.begun
+        self.writer = 1 + secrets.randbelow(2**31)
+        self.chooser.reseed(self.seed, self.writer)
+        if self.queue is not None:
+            self.queue.forked()
+            self.counters.order = 0
+            self._orphaned = True
+            self._direct = False  # so that the next round meets `_add_up`, which attaches again
 
     # ---- going deeper ------------------------------------------------------------------------
 
@@ -340,7 +548,7 @@ class Bookkeeper:
             if at >= self.stage_count or not self.can_pay(round):
                 return False
             cost = self._stage_costs[at]
-            if not self.budgets.has(cost, self.counters.pool.spent):
+            if not self.budgets.has(cost, self.spent):
                 return False
             self.budgets.reserve(round, cost)
             round.go_on()
@@ -414,14 +622,20 @@ class Bookkeeper:
 
     def _observe(self, record: RoundRecord) -> None:
         if self.watch is not None:
-            pairs = added_by(record.answered, record.disagreed, record.undecided).pairs
-            for alarm in self.watch.observe(record.segment, pairs):
-                self._report_drift(alarm)
+            self._news.extend(self.watch.observe(record.segment, added_of(record).pairs))
 
-    def _report_drift(self, alarm: DriftAlarm) -> None:
-        self.alarms.append(alarm)
-        if self._on_drift is not None:
-            try:
-                self._on_drift(alarm)
-            except Exception as error:  # noqa: BLE001  # a listener must not cost an answer
-                warnings.warn(f"on_drift raised {error!r}", RuntimeWarning, stacklevel=2)
+    def tell_news(self) -> None:
+        """Tell the listener of alarms, outside the lock."""
+        while self._news:
+            alarm = self._news.popleft()
+            self.alarms.append(alarm)
+            LOG.info("drift: %s", alarm)
+            if self._on_drift is not None:
+                self._call_listener("on_drift", self._on_drift, alarm)
+
+    @staticmethod
+    def _call_listener(name: str, listener: Callable[[Any], None], news: object) -> None:
+        try:
+            listener(news)
+        except Exception as error:  # noqa: BLE001  # a listener must not cost an answer
+            warn(f"{name} raised {describe(error)}")

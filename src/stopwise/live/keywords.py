@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from stopwise.live.comparing.comparator import Agree, Comparator
 from stopwise.live.comparing.reader import Combine
+from stopwise.live.record import RoundRecord
 from stopwise.live.settings import Mode
 from stopwise.live.stores.base import Store
 from stopwise.live.watching.drift import Drift, DriftAlarm
@@ -31,3 +32,5 @@ class LearnerKeywords(TypedDict, total=False):
     run_budget: float | None
     segment_strength: float
     store: Store | None
+    on_round: Callable[[RoundRecord], None] | None
+    max_segments: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -22,6 +23,7 @@ from stopwise.live.settings import (
     stage_index,
     stage_names_and_costs,
 )
+from stopwise.live.stores.queue import StoreStatus
 from stopwise.live.stores.snapshot import read_snapshot, write_snapshot
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.live.watching.report import LiveReport, report_of
@@ -55,7 +57,9 @@ class Learner:
         item_budget: a round is never begun, nor goes on, beyond this cost.
         run_budget: nor all rounds of this learner together; see `BudgetError`.
         segment_strength: how many rounds the other segments' evidence may count for in a segment.
-        store: a `RoundLog` or a `SqliteStore`; without one, use `save` and `load`.
+        max_segments: beyond this many, new segments are counted together, as "other".
+        store: a `RoundLog`, `SqliteStore` or `PostgresStore`; without one, use `save` and `load`.
+        on_round: called with the `RoundRecord` of every round that has ended.
 
     >>> learner = Learner({"rule": 0, "model": 1}, mistake_cost=4, seed=1)
     >>> learner.probabilities()
@@ -109,6 +113,8 @@ class Learner:
             budgets=Budgets(options.get("item_budget"), options.get("run_budget")),
             drift=options.get("drift"),
             on_drift=options.get("on_drift"),
+            on_round=options.get("on_round"),
+            max_segments=whole_number("max_segments", options.get("max_segments", 10_000), least=1),
             store=options.get("store"),
         )
 
@@ -255,15 +261,15 @@ class Learner:
             tally = (
                 self._books.counters.pool if segment is None else self._books.counters.peek(segment)
             )
-            return report_of(tally, self.stages)
+            report = report_of(tally, self.stages)
+            if segment is not None or not self._books.unrecorded:
+                return report
+            # Money is counted when it is spent, whether or not the round could be kept.
+            return replace(report, spent=self._books.spent, unrecorded=self._books.unrecorded)
 
     def add_evidence(self, evidence: Evidence, segment: str = "") -> None:
         """Start from evidence gathered elsewhere (a log, another learner, other prices)."""
-        with self._books.lock:
-            self._books.settle()
-            if self._books.store is not None:
-                self._books.store.add_evidence(segment, evidence)
-            self._books.counters.add_evidence(segment, evidence)
+        self._books.add_evidence(segment, evidence)
 
     # ---- keeping -----------------------------------------------------------------------------
 
@@ -298,7 +304,7 @@ class Learner:
         self.restore(read_snapshot(path), str(path), fork=fork)
 
     def _refuse_store(self) -> None:
-        if self._books.store is not None:
+        if self._books.queue is not None:
             raise StopwiseError("load: this learner has a store, which is its memory")
 
     def restore(
@@ -320,16 +326,31 @@ class Learner:
             books.replace(counters, watch, seed)
 
     def refresh(self) -> None:
-        """Read what others have added to a shared store; ending a round does so too."""
-        with self._books.lock:
-            if self._books.store is not None:
-                self._books.settle()
-                self._books.store.load_into(self._books.counters)
-                self._books.renew_costs()
+        """Write what is queued, and read what others have added to a shared store."""
+        self._books.refresh()
+
+    def flush(self) -> None:
+        """Wait until all rounds that have ended are in the store."""
+        if self._books.queue is not None:
+            self._books.queue.flush()
+
+    def keep_promise(self) -> None:
+        """The same, but only where the store's durability is "round"."""
+        queue = self._books.queue
+        if queue is not None and queue.store.writing.durability == "round":
+            queue.flush()
+
+    @property
+    def store_status(self) -> StoreStatus:
+        """How the store is doing: what is kept, queued, failed."""
+        return self._books.status()
 
     def close(self) -> None:
-        """Count rounds that were forgotten, and let the store go."""
-        with self._books.lock:
-            self._books.settle()
-            if self._books.store is not None:
-                self._books.store.close()
+        """Count rounds that were forgotten, write what is queued, and let the store go."""
+        self._books.close()
+
+    def __enter__(self) -> Learner:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()

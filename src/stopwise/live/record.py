@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stopwise.checks import StopwiseError, fail, known_keys
-from stopwise.live.counters.pairs import bits, pair_list, pair_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    finite_number,
+    known_keys,
+    parse_json_object,
+    whole_number,
+)
+from stopwise.live.counters.pairs import Added, added_by, bits, pair_list, pair_number
+
+MOST_STAGES = 1000
+_LARGEST = 2**62
 
 
 @dataclass(slots=True)
@@ -95,43 +106,89 @@ class RoundRecord:
             form["outputs"] = list(self.outputs)
         return form
 
+    def to_text(self, *, keep_outputs: bool) -> str:
+        """One line of JSON that can be read back whatever the outputs are.
+
+        >>> record = RoundRecord(1, 0, 1, "", 0, 1.0, 0, 1, 0b1, 0, outputs=[{1: 2, "1": 3}])
+        >>> json.loads(record.to_text(keep_outputs=True))["outputs"]
+        ["{1: 2, '1': 3}"]
+        """
+        form = self.to_form()
+        outputs = form.pop("outputs", None)
+        text = json.dumps(form)
+        if not keep_outputs or outputs is None:
+            return text
+        return f'{text[:-1]}, "outputs": [{", ".join(map(_output_text, outputs))}]}}'
+
     @classmethod
-    def from_form(cls, form: Mapping[str, Any]) -> RoundRecord:
-        """Read what `to_form` wrote.
+    def from_form(cls, form: Mapping[str, Any], count: int = MOST_STAGES) -> RoundRecord:
+        """Read what `to_form` wrote; all of it is checked, for it may come from elsewhere.
+
+        Args:
+            form: the round.
+            count: how many stages the cascade has.
 
         >>> record = RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1, cost=0.25)
         >>> RoundRecord.from_form(record.to_form()) == record
         True
+        >>> RoundRecord.from_form({**record.to_form(), "probability": 25.0})
+        Traceback (most recent call last):
+        ...
+        stopwise.checks.StopwiseError: round: probability: got 25.0, but need a probability, ...
         """
         known_keys("round", form, _FIELDS)
+        for field in _NEEDED:
+            if field not in form:
+                raise StopwiseError(f"round: the field {field!r} is missing")
         try:
-            advised, advised_cost, advised_same = form.get("advised", (None, 0.0, None))
-            return cls(
-                number=form["round"],
-                writer=form.get("writer", 0),
-                sequence=form.get("sequence", form["round"]),
-                segment=form.get("segment", ""),
-                depth=form["depth"],
-                probability=form["probability"],
-                stage=form["stage"],
-                called=form["called"],
-                answered=_mask(form["answered"]),
-                disagreed=_mask(pair_number(i, j) for i, j in form["disagreed"]),
-                failed=_mask(form.get("failed", ())),
-                costs=form.get("costs"),
-                cost=form["cost"],
-                abandoned=form.get("abandoned", False),
-                advised=advised,
-                advised_cost=advised_cost,
-                advised_same=advised_same,
-                outputs=form.get("outputs"),
-                confidences=form.get("confidences"),
-                undecided=_mask(pair_number(i, j) for i, j in form.get("undecided", ())),
-            )
-        except KeyError as error:
-            raise StopwiseError(f"round: the field {error.args[0]!r} is missing") from None
-        except (TypeError, ValueError):
+            return cls._checked(form, count)
+        except StopwiseError as error:
+            raise StopwiseError(f"round: {error}") from None
+        except (TypeError, ValueError, OverflowError):
             raise fail("round", form, "a round as RoundRecord.to_form writes it") from None
+
+    @classmethod
+    def _checked(cls, form: Mapping[str, Any], count: int) -> RoundRecord:
+        called = _within("called", form["called"], 0, count)
+        probability = finite_number("probability", form["probability"])
+        if not 0 < probability <= 1 + 1e-9:
+            raise fail("probability", form["probability"], "a probability, above 0 and at most 1")
+        segment = form.get("segment", "")
+        abandoned = form.get("abandoned", False)
+        outputs = form.get("outputs")
+        if not isinstance(segment, str):
+            raise fail("segment", segment, "text")
+        if not isinstance(abandoned, bool):
+            raise fail("abandoned", abandoned, "true or false")
+        if outputs is not None and (not isinstance(outputs, list) or len(outputs) != called):
+            raise fail("outputs", outputs, f"the outputs of {called} stages")
+        answered = _stages("answered", form["answered"], called)
+        advised, advised_cost, advised_same = form.get("advised", (None, 0.0, None))
+        if advised_same not in (None, True, False):
+            raise fail("advised", form["advised"], "[stage, cost, whether the answer is the same]")
+        stage = form["stage"]
+        return cls(
+            number=_within("round", form["round"], 1, _LARGEST),
+            writer=_within("writer", form.get("writer", 0), 0, _LARGEST),
+            sequence=_within("sequence", form.get("sequence", form["round"]), 1, _LARGEST),
+            segment=segment,
+            depth=_within("depth", form["depth"], 0, count - 1),
+            probability=probability,
+            stage=None if stage is None else _within("stage", stage, 0, called - 1),
+            called=called,
+            answered=answered,
+            disagreed=_pair_mask("disagreed", form["disagreed"], called, answered),
+            undecided=_pair_mask("undecided", form.get("undecided", ()), called, answered),
+            failed=_stages("failed", form.get("failed", ()), called),
+            costs=_numbers("costs", form.get("costs"), called, least=0.0),
+            cost=_cost("cost", form["cost"]),
+            abandoned=abandoned,
+            advised=None if advised is None else _within("advised", advised, 0, count - 1),
+            advised_cost=_cost("advised", advised_cost),
+            advised_same=advised_same,
+            outputs=outputs,
+            confidences=_numbers("confidences", form.get("confidences"), called),
+        )
 
 
 def agreed(record: RoundRecord, one: int, two: int) -> bool | None:
@@ -148,10 +205,19 @@ def agreed(record: RoundRecord, one: int, two: int) -> bool | None:
     return None if record.undecided >> pair & 1 else not record.disagreed >> pair & 1
 
 
+def added_of(record: RoundRecord) -> Added:
+    """What a round adds to the counters of pairs.
+
+    >>> added_of(RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1)).pairs
+    ((0, True),)
+    """
+    return added_by(record.answered, record.disagreed, record.undecided)
+
+
+_NEEDED = ("round", "depth", "probability", "stage", "called", "answered", "disagreed", "cost")
 _FIELDS = (
-    "round", "writer", "sequence", "segment", "depth", "probability", "stage", "called",
-    "answered", "disagreed", "failed", "costs", "cost", "abandoned", "advised", "outputs",
-    "confidences", "undecided",
+    *_NEEDED, "writer", "sequence", "segment", "failed", "costs", "confidences", "abandoned",
+    "advised", "outputs", "undecided",
 )  # fmt: skip
 
 
@@ -159,8 +225,78 @@ def _pairs(mask: int, called: int) -> list[list[int]]:
     return [list(pair) for at, pair in enumerate(pair_list(called)) if mask >> at & 1]
 
 
-def _mask(numbers: Any) -> int:
+def _pair_mask(field: str, pairs: Any, called: int, answered: int) -> int:
     mask = 0
-    for number in numbers:
-        mask |= 1 << number
+    for i, j in pairs:
+        j = _within(field, j, 1, called - 1)
+        i = _within(field, i, 0, j - 1)
+        if not answered >> i & 1 or not answered >> j & 1:
+            raise fail(field, [i, j], "a pair of stages that answered")
+        mask |= 1 << pair_number(i, j)
     return mask
+
+
+def _within(field: str, value: Any, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise fail(field, value, f"a whole number from {least} to {most}")
+    return value
+
+
+def _cost(field: str, value: Any) -> float:
+    number = finite_number(field, value, "a finite number, 0 or more")
+    if number < 0:
+        raise fail(field, value, "a finite number, 0 or more")
+    return number
+
+
+def _stages(field: str, stages: Any, called: int) -> int:
+    mask = 0
+    for stage in stages:
+        mask |= 1 << _within(field, stage, 0, called - 1)
+    return mask
+
+
+def _numbers(
+    field: str, values: Any, called: int, least: float | None = None
+) -> list[float | None] | None:
+    if values is None:
+        return None
+    if not isinstance(values, list) or len(values) > called:
+        raise fail(field, values, f"a list of at most {called} numbers")
+    for value in values:
+        if value is not None and (least is None or finite_number(field, value) >= least):
+            finite_number(field, value)
+        elif value is not None:
+            raise fail(field, value, "numbers, 0 or more")
+    return values
+
+
+def _output_text(output: Any) -> str:
+    """An output as JSON that reads back; what JSON cannot hold is written as text."""
+    if output is None or type(output) in (bool, float, str):
+        return json.dumps(output)
+    try:
+        text = json.dumps(output)
+        parse_json_object("output", f'{{"output": {text}}}')
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return json.dumps(_as_text(output))
+    return text
+
+
+def _as_text(output: Any) -> str:
+    try:
+        return str(output)
+    except Exception:  # noqa: BLE001  # an output of a user: anything may happen
+        return f"<{type(output).__name__} that cannot be written as text>"
+
+
+def check_whole(field: str, value: Any) -> int:
+    """A whole number that a store may hold.
+
+    >>> check_whole("begun", 3)
+    3
+    """
+    number = whole_number(field, value, least=0)
+    if number > _LARGEST:
+        raise fail(field, value, "a whole number below 2^62")
+    return number

@@ -68,6 +68,7 @@ class Round:
     confidences: list[float | None] | None = None
     advised: int | None = None
     advised_probability: float = 0.0
+    place: int = 0  # its number among the rounds that go to the store
     record: RoundRecord | None = None  # what happened, once ended; the short way leaves it out
     reserved: float = 0.0
     errors: Sequence[tuple[int, object]] = ()
@@ -137,16 +138,27 @@ class Round:
         """The answer if the round had stopped there: the last one given up to that stage."""
         return self._books.reader.after(self.outputs, stage)[0]
 
-    def end(self) -> RoundOutcome:
-        """Count the round and give the answer. Ending before the depth is `abandon`."""
-        return self._books.finish(self, len(self.outputs) <= self.depth)
+    def end(self, *, wait: bool = True) -> RoundOutcome:
+        """Count the round and give the answer. Ending before the depth is `abandon`.
+
+        Args:
+            wait: with a store of durability "round", return when the round is kept; without, it is
+                kept a moment later (`Learner.flush` waits for all).
+        """
+        return self._books.finish(self, len(self.outputs) <= self.depth, wait)
 
     async def end_async(self) -> RoundOutcome:
-        """The same, awaiting a comparator that is async or takes its time."""
+        """The same, awaiting a comparator that is async or takes its time, and the store."""
         reader = self._books.reader
         if reader.takes_time and len(self.outputs) > 1 and self.compared is None:
             self.compared = await reader.compare_async(self.outputs)
-        return self.end()
+        outcome = self.end(wait=False)
+        await self.kept()
+        return outcome
+
+    async def kept(self) -> None:
+        """Once ended: wait until the round is in the store, if that is what `durability` asks."""
+        await self._books.kept(self)
 
     def abandon(self) -> RoundOutcome:
         """Give the round up: what it saw is counted all the same."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from stopwise.live.batching.batch import Batch
@@ -71,7 +72,7 @@ class BatchCalls:
             return self._noted(step, [caller.call(step.stage, *item) for item in items])
         if self._runner.learner.reader.comparator.is_async:
             return background.run(self._conclude_async(step), _LOOP_FIX)
-        return [self._concluded(round) for round in step.rounds]
+        return self._conclude_all(step)
 
     async def _take_async(self, step: Step) -> Any:
         caller = self._caller
@@ -111,7 +112,9 @@ class BatchCalls:
 
     async def _conclude_async(self, step: Conclude) -> list[Answer]:
         if not self._runner.learner.reader.takes_time:
-            return [self._concluded(round) for round in step.rounds]
+            answers = [self._concluded(round) for round in step.rounds]
+            kept = await asyncio.to_thread(self._runner.wait_for_store)
+            return answers if kept else [replace(one, recorded=False) for one in answers]
 
         async def conclude(round: Round) -> Answer:
             try:
@@ -121,9 +124,15 @@ class BatchCalls:
 
         return await _gather(conclude, step.rounds, self._concurrency)
 
+    def _conclude_all(self, step: Conclude) -> list[Answer]:
+        """End all rounds, then wait once for the store."""
+        answers = [self._concluded(round) for round in step.rounds]
+        kept = self._runner.wait_for_store()
+        return answers if kept else [replace(one, recorded=False) for one in answers]
+
     def _concluded(self, round: Round) -> Answer:
         try:
-            return self._runner.conclude(round)
+            return self._runner.conclude(round, wait=False)
         except NoAnswerError as error:
             return self._runner.unanswered(round, error)
 

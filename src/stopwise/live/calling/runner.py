@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from stopwise.checks import StopwiseError
@@ -91,10 +92,10 @@ class RoundRunner:
             except Exception as error:  # noqa: BLE001
                 _warn_lost(error)
 
-    def conclude(self, round: Round) -> Answer:
-        """End a round and give its answer, whether or not it can be counted."""
+    def conclude(self, round: Round, *, wait: bool = True) -> Answer:
+        """End a round and give its answer, whether or not it can be counted and kept."""
         try:
-            outcome = round.end()
+            outcome = round.end(wait=wait)
         except MisusedComparatorError:
             self.give_up(round)
             raise
@@ -103,14 +104,29 @@ class RoundRunner:
         return self.answer_of(round, outcome)
 
     async def conclude_async(self, round: Round) -> Answer:
-        """The same, awaiting a comparator that takes its time."""
+        """The same, awaiting a comparator that takes its time, and the store."""
         if self._takes_time and len(round.outputs) > 1:
             try:
                 round.compared = await self.learner.reader.compare_async(round.outputs)
             except BaseException:  # misused, or cancelled
                 self.give_up(round)
                 raise
-        return self.conclude(round)
+        answer = self.conclude(round, wait=False)
+        try:
+            await round.kept()
+        except Exception as error:  # noqa: BLE001
+            _warn_lost(error)
+            return replace(answer, recorded=False)
+        return answer
+
+    def wait_for_store(self) -> bool:
+        """Wait until all rounds that have ended are kept, where the store is to be waited for."""
+        try:
+            self.learner.keep_promise()
+        except Exception as error:  # noqa: BLE001
+            _warn_lost(error)
+            return False
+        return True
 
     def _uncounted(self, round: Round, error: Exception) -> Answer:
         """The answer of a round that could not be counted, or only without comparing."""

@@ -32,8 +32,8 @@ class SegmentCounters:
     """
 
     __slots__ = (
-        "_fast", "_replacements", "begun", "discount", "others", "pending", "pool", "recorder",
-        "stage_count", "strength", "tallies",
+        "_fast", "_replacements", "begun", "discount", "order", "others", "pending", "pool",
+        "recorder", "stage_count", "strength", "tallies",
     )  # fmt: skip
 
     def __init__(
@@ -51,8 +51,10 @@ class SegmentCounters:
         self.recorder = recorder
         self._fast = fast
         self._replacements: Sequence[tuple[Tally, list[Any]]] = ()
-        # Rounds that have ended and are yet to be added up.
-        self.pending: list[tuple[Tally, Added]] = []
+        # Rounds that have ended and are yet to be added up; or, where rounds go to a store, the
+        # number of the last that was added up.
+        self.pending: list[tuple[Tally, Added] | RoundRecord] = []
+        self.order = 0
         self.begun = 0
         self.others = 0  # rounds that other writers of a shared store have finished
         self.tallies: dict[str, Tally] = {}
@@ -72,8 +74,7 @@ class SegmentCounters:
         """The counters of a segment, which begins here if it is new."""
         found = self.tallies.get(segment)
         if found is None:
-            if not isinstance(segment, str):
-                raise fail("segment", segment, "text")
+            check_segment(segment)
             found = self._new_tally()
             self.tallies[segment] = found
             if len(self.tallies) == 1:
@@ -107,30 +108,58 @@ class SegmentCounters:
 
     # ---- counting ----------------------------------------------------------------------------
 
-    def apply(self, record: RoundRecord) -> Added:
-        """Count a finished round; return what it adds to the counters of pairs."""
-        self.settle()
-        tally = self.tally(record.segment)
-        added = tally.what_adds(record)
-        self._replace([(tally, tally.with_round(record, added))])
-        if tally.fast is not None and added.pairs:
-            tally.fast.move(added.pairs)
-        return added
+    def apply(self, record: RoundRecord) -> None:
+        """Count a finished round."""
+        self.count([record])
 
-    def count_pending(self, costs: Sequence[float]) -> None:
-        """Count rounds that went to their depth, told to the carried distributions already."""
+    def count_pending(self, costs: Sequence[float]) -> list[RoundRecord]:
+        """Count what is pending; return the rounds of it of which there is a record."""
+        records = [one for one in self.pending if isinstance(one, RoundRecord)]
+        plain = [one for one in self.pending if not isinstance(one, RoundRecord)]
+        self.count(records, plain, costs, pending=True)
+        return records
+
+    def count(
+        self,
+        records: Sequence[RoundRecord],
+        plain: Sequence[tuple[Tally, Added]] = (),
+        costs: Sequence[float] = (),
+        *,
+        pending: bool = False,
+        order: int | None = None,
+    ) -> None:
+        """Count rounds, as one step.
+
+        Args:
+            records: rounds as records.
+            plain: rounds that went to their depth, told to the carried distributions already.
+            costs: of those, by their last stage.
+            pending: whether these are all rounds that were pending.
+            order: the number of the last of them, where they go to a store.
+        """
         self.settle()
-        fresh: dict[int, Tally] = {}
-        originals: list[Tally] = []
-        for (tally, added), times in Counter(self.pending).items():
-            if id(tally) not in fresh:
-                copy = Tally(self.stage_count)
-                copy.values = tally.values
-                fresh[id(tally)] = copy
-                originals.append(tally)
-            copy = fresh[id(tally)]
+        changed: dict[int, tuple[Tally, Tally]] = {}
+        moves: list[tuple[FastTs, Added]] = []
+        for (tally, added), times in Counter(plain).items():
+            copy = _copy(tally, changed)
             copy.values = copy.with_rounds(added, times, costs[added.last])
-        self._replace([(tally, fresh[id(tally)].values) for tally in originals], counted=True)
+        for record in records:
+            tally = self.tally(record.segment)
+            copy = _copy(tally, changed)
+            added = copy.what_adds(record)
+            copy.values = copy.with_round(record, added)
+            if tally.fast is not None and added.pairs:
+                tally.fast.sure = False
+                moves.append((tally.fast, added))
+        self._replace(
+            [(tally, copy.values) for tally, copy in changed.values()],
+            pending=pending,
+            order=order,
+        )
+        for fast, added in moves:
+            fast.move(added.pairs)
+        for fast, _ in moves:
+            fast.sure = True
 
     def add(self, segment: str, delta: Tally) -> None:
         """Add many rounds at once."""
@@ -161,7 +190,13 @@ class SegmentCounters:
         self._replace([(tally, values)])
         tally.renew_fast()
 
-    def _replace(self, changes: list[tuple[Tally, list[Any]]], *, counted: bool = False) -> None:
+    def _replace(
+        self,
+        changes: list[tuple[Tally, list[Any]]],
+        *,
+        pending: bool = False,
+        order: int | None = None,
+    ) -> None:
         """Give tallies new values and the sum their differences, as one step."""
         pool = self.pool
         if changes and changes[0][0] is not pool:
@@ -173,10 +208,12 @@ class SegmentCounters:
                     for a, b, c in zip(total, before, values, strict=True)
                 ]
             changes.append((pool, total))
-        # Python runs signal handlers between calls, not between these two assignments.
+        # Python runs signal handlers after calls, not between these assignments.
         self._replacements = changes
-        if counted:
+        if pending:
             self.pending = []
+        if order is not None:
+            self.order = order
         self.settle()
 
     def settle(self) -> None:
@@ -185,6 +222,26 @@ class SegmentCounters:
             for tally, values in self._replacements:
                 tally.values = values
             self._replacements = ()
+
+    def take(
+        self, segments: Mapping[str, Mapping[str, Any]], queued: Sequence[RoundRecord]
+    ) -> None:
+        """Replace the counters of segments by those of a store, and add what is yet to go there."""
+        self.settle()
+        changes = []
+        for segment, counters in segments.items():
+            tally = self.tally(segment)
+            copy = Tally(self.stage_count, self.discount, self.recorder)
+            copy.values = checked_counters(self.stage_count, counters)
+            for record in queued:
+                if record.segment == segment:
+                    copy.apply(record)
+            changes.append((tally, copy.values))
+            if tally.fast is not None:
+                tally.fast.sure = False
+        self._replace(changes)
+        for tally, _ in changes:
+            tally.renew_fast()
 
     def renew_pool(self) -> None:
         """Sum the segments again, after some were replaced."""
@@ -290,3 +347,24 @@ class SegmentCounters:
             values = [(value, counters[name]) for name, value in summed.items()]
             if all(type(b) in (int, float) and math.isclose(a, b) for a, b in values):
                 self.pool.set_counters(counters)
+
+
+def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:
+    """The copy of a tally that is worked on."""
+    found = copies.get(id(tally))
+    if found is None:
+        copy = Tally(tally.stage_count, tally.discount, tally.recorder)
+        copy.values = tally.values
+        found = copies[id(tally)] = (tally, copy)
+    return found[1]
+
+
+def check_segment(segment: object) -> None:
+    """Refuse a segment that no store can hold.
+
+    >>> check_segment("fi")
+    """
+    if not isinstance(segment, str):
+        raise fail("segment", segment, "text")
+    if "\0" in segment or any("\ud800" <= character <= "\udfff" for character in segment):
+        raise fail("segment", segment, "text without zero characters and lone surrogates")

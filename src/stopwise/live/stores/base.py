@@ -1,44 +1,129 @@
-"""What a store of rounds must do. Two are here: `RoundLog` and `SqliteStore`."""
+"""What a store of rounds must do. Three are here: `RoundLog`, `SqliteStore`, `PostgresStore`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from stopwise.checks import fail
+from stopwise.checks import StopwiseError, fail, finite_number, whole_number
 from stopwise.evidence import Evidence
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.record import RoundRecord
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.watching.drift import DriftWatch
+from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 
 Survives = Literal["kill", "power cut"]
-"""What an acknowledged round survives. Against a power cut every round waits for the disk."""
+"""What a kept round survives. Against a power cut every write waits for the disk."""
+
+Durability = Literal["round", "behind"]
+"""Whether ending a round waits until it is kept, or the round is kept a moment later."""
+
+
+class StoreError(StopwiseError):
+    """Rounds could not be kept. The message says whether they are still queued."""
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How rounds are handed to a store.
+
+    Args:
+        durability: "round": ending a round returns when it is kept; "behind": it returns at once,
+            and the round is kept within `seconds` or when `rounds` are waiting.
+        seconds, rounds: when a batch is written behind.
+        queue: how many rounds may wait while the store cannot be written; beyond it rounds are
+            not recorded (their cost is counted all the same).
+
+    >>> Writing("never")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: durability: got 'never', but need 'round' or 'behind'
+    """
+
+    durability: Durability = "round"
+    seconds: float = 0.1
+    rounds: int = 64
+    queue: int = 10_000
+
+    def __post_init__(self) -> None:
+        if self.durability not in ("round", "behind"):
+            raise fail("durability", self.durability, "'round' or 'behind'")
+        accepted = "a number of seconds above 0"
+        if finite_number("flush_seconds", self.seconds, accepted) <= 0:
+            raise fail("flush_seconds", self.seconds, accepted)
+        whole_number("flush_rounds", self.rounds, least=1)
+        whole_number("queue", self.queue, least=1)
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What a store says when a learner is attached: its writer's number, how many it has kept."""
+
+    writer: int
+    kept: int = 0
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What others have added to a shared store: the counters of the segments concerned.
+
+    Attributes:
+        segments: all counters of each of them, this writer's kept rounds included.
+        others: how many rounds all other writers have finished.
+    """
+
+    segments: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
+    others: int = 0
 
 
 class Store(Protocol):
-    """Where finished rounds are kept. A round is acknowledged when `append` has returned."""
+    """Where finished rounds are kept.
+
+    All methods but `read_rounds` are called from one thread, which belongs to the learner: no
+    signal handler runs there, so that no interrupt can cut a write in two.
+    """
+
+    writing: Writing
 
     def attach(
         self,
         settings: LearnerSettings,
         seed: int,
-        state: SegmentCounters,
+        counters: SegmentCounters,
         watch: DriftWatch | None,
-    ) -> int:
-        """Open, refuse other settings, fill the state; return the number of this writer."""
+    ) -> Attached:
+        """Open, refuse other settings, fill the counters; after a fork, become another writer."""
 
-    def append(self, records: Sequence[RoundRecord]) -> bool:
-        """Keep rounds. True if others have written too, so that the state must be read again."""
+    def append(self, first: int, records: Sequence[RoundRecord]) -> Sequence[DriftAlarm]:
+        """Keep rounds `first`, `first` + 1, ... of this writer: all or none, each exactly once.
 
-    def load_into(self, state: SegmentCounters) -> None:
-        """Read the state again."""
+        Those that are kept already (the answer to an earlier try was lost) are passed over.
+        """
+
+    def changes(self) -> Changes | None:
+        """What others have added since this was last asked; None where nobody has."""
+
+    def refresh(self) -> Changes | None:
+        """The same, asked for by the user: look whether there is anything new."""
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
         """Keep evidence from elsewhere."""
 
+    def grant(self, least: float, most: float, budget: float) -> float | None:
+        """Take a part of a budget that all writers share; None where the store is not shared."""
+
+    def give_back(self, part: float) -> None:
+        """Return what was granted and not spent."""
+
+    def read_rounds(self) -> Iterator[RoundRecord]:
+        """The rounds that were kept, of all writers."""
+
+    def forked(self) -> None:
+        """Let go, in a child process, of what belongs to the parent."""
+
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of file or connection."""
 
 
 def check_survives(survives: str) -> bool:

@@ -4,35 +4,54 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
-from stopwise.live.counters.pairs import added_by
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.record import RoundRecord
+from stopwise.live.record import MOST_STAGES, RoundRecord, added_of
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.stores.base import Survives, check_survives
-from stopwise.live.watching.drift import DriftWatch
+from stopwise.live.stores.base import (
+    Attached,
+    Changes,
+    Durability,
+    StoreError,
+    Survives,
+    Writing,
+    check_survives,
+)
+from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.storage import flush_folder
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there, running two writers is not caught
+    fcntl = None  # type: ignore[assignment]
 
 VERSION = 1
 _KIND = "stopwise rounds"
+_START = b'{"kind": "stopwise rounds"'
 
 
 class RoundLog:
-    """A log for one process. The first line says what is logged, each other line is a round.
+    """A log for one process and the children that it forks.
 
-    A line that was cut short by a crash was never acknowledged: it is taken away on opening. Any
-    other line that cannot be read is refused, because guessing would lose rounds.
+    The first line says what is logged, each other line is a round. A line that was cut short by a
+    crash was never kept: it is taken away on opening. Any other line that cannot be read is
+    refused, because guessing would lose rounds; so is a file that does not begin as such a log.
+    If the file is moved, deleted or cut short while in use, rounds stay queued until it is back.
 
     Args:
-        path: of the file, which is made if it does not exist.
-        survives: "kill" hands every line to the system before a round is acknowledged; "power cut"
-            also waits until it is on the disk (milliseconds a round on most disks).
+        path: of the file, which is made if it does not exist, readable by its owner alone.
+        survives: "kill" hands every line to the system before a round counts as kept; "power cut"
+            also waits until it is on the disk (milliseconds a write on most disks).
         keep_outputs: write the outputs too, as JSON where that is possible and as text elsewhere.
+        durability: "round" or "behind", see `stopwise.live.stores.base.Writing`, as for
+            `flush_seconds`, `flush_rounds` and `queue`.
 
     >>> import tempfile
     >>> from stopwise.live import Learner
@@ -46,116 +65,237 @@ class RoundLog:
     """
 
     def __init__(
-        self, path: str | Path, *, survives: Survives = "kill", keep_outputs: bool = False
+        self,
+        path: str | Path,
+        *,
+        survives: Survives = "kill",
+        keep_outputs: bool = False,
+        durability: Durability = "round",
+        flush_seconds: float = 0.1,
+        flush_rounds: int = 64,
+        queue: int = 10_000,
     ) -> None:
         self.path = Path(path)
+        self.writing = Writing(durability, flush_seconds, flush_rounds, queue)
         self._sync = check_survives(survives)
         self._keep_outputs = keep_outputs
         self._file = -1
         self._end = 0
+        self._is_child = False
+        self._watch: DriftWatch | None = None
+
+    def __repr__(self) -> str:
+        return f"RoundLog({str(self.path)!r}, durability={self.writing.durability!r})"
 
     def attach(
         self,
         settings: LearnerSettings,
         seed: int,
-        state: SegmentCounters,
+        counters: SegmentCounters,
         watch: DriftWatch | None,
-    ) -> int:
+    ) -> Attached:
         """Open, lock against a second writer, take away a cut line, count all rounds."""
+        self._watch = watch
+        if self._is_child:
+            # The parent's file and lock are shared; what it had read is in memory already.
+            return Attached(1 + secrets.randbelow(2**31))
         if self._file >= 0:
             raise StopwiseError(f"{self.path}: this log is in use by another learner")
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self._file = os.open(self.path, flags, 0o600)
         try:
             _lock(self._file, self.path)
-            if os.fstat(self._file).st_size == 0 or not self._replay(settings, seed, state, watch):
+            if not self._replay(settings, seed, counters):
                 header = {
                     "kind": _KIND, "version": VERSION, "seed": seed, "settings": settings.to_form(),
                 }  # fmt: skip
-                self._end = 0
-                self._write(json.dumps(header) + "\n")
+                self._write([json.dumps(header) + "\n"])
                 flush_folder(self.path.parent)
         except BaseException:
             self.close()
             raise
-        return 0
+        return Attached(0)
 
-    def _replay(
-        self,
-        settings: LearnerSettings,
-        seed: int,
-        state: SegmentCounters,
-        watch: DriftWatch | None,
-    ) -> bool:
+    def _replay(self, settings: LearnerSettings, seed: int, counters: SegmentCounters) -> bool:
         """Count what the file holds; False if not even its first line is whole."""
         good = 0
         with self.path.open("rb") as file:
             for at, line in enumerate(file):
                 if not line.endswith(b"\n"):
-                    break  # cut short: never acknowledged
+                    if at == 0 and not _began(line):
+                        raise fail(
+                            f"{self.path}", line[:40], "a log of rounds; it is left as it is"
+                        )
+                    break  # cut short: never kept
                 form = parse_json_object(f"{self.path}, line {at + 1}", line)
                 if at == 0:
                     _check_header(str(self.path), form, settings, seed)
                 else:
-                    _count(form, state, watch)
+                    self._count(form, counters, f"{self.path}, line {at + 1}")
                 good += len(line)
         os.ftruncate(self._file, good)
         self._end = good
         return good > 0
 
-    def append(self, records: Sequence[RoundRecord]) -> bool:
+    def _count(self, form: Any, counters: SegmentCounters, where: str) -> None:
+        try:
+            if "evidence" in form:
+                segment, evidence = _evidence_of(form)
+                counters.add_evidence(segment, evidence)
+                return
+            record = RoundRecord.from_form(form, counters.stage_count)
+            counters.apply(record)
+        except StopwiseError as error:
+            raise StopwiseError(f"{where}: {error}") from None
+        if self._watch is not None:  # alarms of the past were told when they came
+            self._watch.observe(record.segment, added_of(record).pairs)
+        if record.writer:
+            counters.others += 1
+        else:
+            counters.begun = max(counters.begun, record.sequence)
+
+    def append(self, first: int, records: Sequence[RoundRecord]) -> Sequence[DriftAlarm]:
         """Write the rounds, in one piece."""
-        lines = []
-        for record in records:
-            form = record.to_form()
-            if not self._keep_outputs:
-                form.pop("outputs", None)
-            lines.append(json.dumps(form, default=str) + "\n")
-        self._write("".join(lines))
-        return False
+        self._write([r.to_text(keep_outputs=self._keep_outputs) + "\n" for r in records])
+        if self._watch is None:
+            return ()
+        return [
+            alarm
+            for record in records
+            for alarm in self._watch.observe(record.segment, added_of(record).pairs)
+        ]
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
         """Write evidence from elsewhere as a line of its own."""
         form = {"evidence": json.loads(evidence.to_json()), "segment": segment}
-        self._write(json.dumps(form) + "\n")
+        self._write([json.dumps(form) + "\n"])
 
-    def load_into(self, state: SegmentCounters) -> None:
-        """Nobody else writes here: nothing to read."""
+    def changes(self) -> Changes | None:
+        """Nobody else writes here but children, whose rounds are read on the next opening."""
+        return None
 
-    def _write(self, text: str) -> None:
+    def refresh(self) -> Changes | None:
+        """The same."""
+        return None
+
+    def give_back(self, part: float) -> None:
+        """Nothing was granted."""
+
+    def grant(self, least: float, most: float, budget: float) -> float | None:
+        """The budget is not shared."""
+        return None
+
+    def _write(self, lines: Sequence[str]) -> None:
         if self._file < 0:
-            raise StopwiseError(f"{self.path}: this log is closed")
-        data = text.encode()
+            raise StoreError(f"{self.path}: this log is closed")
+        with self._alone():
+            # What stayed of a write that failed is not written twice.
+            there = self._check_place()
+            data = b"".join(line for line in (text.encode() for text in lines) if line not in there)
+            start = self._end
+            try:
+                left = memoryview(data)
+                while left:
+                    left = left[os.write(self._file, left) :]
+                if self._sync:
+                    os.fsync(self._file)
+            except BaseException:
+                # A full disk: whatever was written of it must not stay. If it does all the same,
+                # the next write finds the file longer than it should be, and tries again.
+                with suppress(OSError):
+                    os.ftruncate(self._file, start)
+                raise
+            self._end = start + len(data)
+            if self._moved():
+                self._end = start
+                with suppress(OSError):
+                    os.ftruncate(self._file, start)
+                raise self._gone()
+
+    def _check_place(self) -> set[bytes]:
+        """See that the file is still where and what it was; return the lines that are new in it."""
+        if self._moved():
+            raise self._gone()
+        size = os.fstat(self._file).st_size
+        if size < self._end:
+            raise StoreError(
+                f"{self.path}: the log was cut from {self._end} to {size} bytes by another program;"
+                " rounds stay queued until it is put back"
+            )
+        if size == self._end:
+            return set()
+        # A child or the parent has written, or a write of ours failed and could not be taken back.
+        # Opening the file here would give the lock away.
+        added = os.pread(self._file, size - self._end, self._end)
+        whole = added.rfind(b"\n") + 1
+        if whole < len(added):
+            os.ftruncate(self._file, self._end + whole)
+        self._end += whole
+        return set(added[:whole].splitlines(keepends=True))
+
+    def _moved(self) -> bool:
+        mine = os.fstat(self._file)
         try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(self._file, left) :]
-            if self._sync:
-                os.fsync(self._file)
-        except BaseException:
-            # A full disk, an interrupt: whatever was written of it must not stay.
-            os.ftruncate(self._file, self._end)
-            raise
-        self._end += len(data)
+            there = self.path.stat()
+        except FileNotFoundError:
+            return True
+        return (mine.st_ino, mine.st_dev) != (there.st_ino, there.st_dev)
+
+    def _gone(self) -> StoreError:
+        return StoreError(
+            f"{self.path}: the log was moved or deleted while in use; rounds stay queued until it"
+            " is put back"
+        )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep parent and children from writing at the same time."""
+        if fcntl is None:
+            yield
+            return
+        # This kind of lock belongs to the process: a forked child does not have its parent's.
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def read_rounds(self) -> Iterator[RoundRecord]:
+        """The rounds of the log, also while it is written."""
+        return read_rounds(self.path)
+
+    def forked(self) -> None:
+        """The file is shared with the parent; this process is another writer."""
+        self._is_child = True
 
     def close(self) -> None:
         """Let go of the file, and so of its lock."""
         if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+            file, self._file = self._file, -1
+            os.close(file)
 
 
 def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
     """The rounds of a log, also while a learner writes it; a line cut short is left out."""
+    count = MOST_STAGES
     with Path(path).open("rb") as file:
         for at, line in enumerate(file):
             if not line.endswith(b"\n"):
                 return
-            form = parse_json_object(f"{path}, line {at + 1}", line)
-            if at and "evidence" not in form:
-                yield RoundRecord.from_form(form)
+            where = f"{path}, line {at + 1}"
+            form = parse_json_object(where, line)
+            if at == 0:
+                count = len(check_log_header(str(path), form)["stages"])
+            elif "evidence" not in form:
+                try:
+                    record = RoundRecord.from_form(form, count)
+                except StopwiseError as error:
+                    raise StopwiseError(f"{where}: {error}") from None
+                yield record
 
 
-def _check_header(what: str, form: Any, settings: LearnerSettings, seed: int) -> None:
+def check_log_header(what: str, form: Any) -> Any:
+    """The settings in the first line of a log; anything else is refused."""
     if form.get("kind") != _KIND:
         raise fail(f"{what}: kind", form.get("kind"), f"{_KIND!r}; is this a log of rounds?")
     if form.get("version") != VERSION:
@@ -163,28 +303,32 @@ def _check_header(what: str, form: Any, settings: LearnerSettings, seed: int) ->
             f"{what}: version", form.get("version"),
             f"version {VERSION}, the only one that this release reads",
         )  # fmt: skip
+    settings = form.get("settings")
+    stages = settings.get("stages") if isinstance(settings, dict) else None
+    if not isinstance(stages, list) or not 2 <= len(stages) <= MOST_STAGES:
+        raise fail(f"{what}: stages", stages, f"the names of 2 to {MOST_STAGES} stages")
+    return settings
+
+
+def _check_header(what: str, form: Any, settings: LearnerSettings, seed: int) -> None:
     # With the seed it was begun with, a learner goes on exactly; with another, it forks.
-    settings.check_same(form.get("settings"), what, exactly=form.get("seed") == seed)
+    settings.check_same(check_log_header(what, form), what, exactly=form.get("seed") == seed)
 
 
-def _count(form: Any, state: SegmentCounters, watch: DriftWatch | None) -> None:
-    if "evidence" in form:
-        evidence = Evidence.from_json(json.dumps(form["evidence"]))
-        state.add_evidence(form.get("segment", ""), evidence)
-        return
-    record = RoundRecord.from_form(form)
-    state.apply(record)
-    if watch is not None:  # alarms of the past were told when they came
-        watch.observe(
-            record.segment, added_by(record.answered, record.disagreed, record.undecided).pairs
-        )
-    state.begun = max(state.begun, record.sequence)
+def _began(line: bytes) -> bool:
+    """Whether a first line without its end is the beginning of one of ours."""
+    return line.startswith(_START) or _START.startswith(line)
+
+
+def _evidence_of(form: Any) -> tuple[str, Evidence]:
+    segment = form.get("segment", "")
+    if not isinstance(segment, str):
+        raise fail("segment", segment, "text")
+    return segment, Evidence.from_json(json.dumps(form["evidence"]))
 
 
 def _lock(file: int, path: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not on Windows: there, running two writers is not caught
+    if fcntl is None:
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,241 +1,189 @@
-"""A SQLite file that several processes share: counters in rows, increments in transactions."""
+"""A SQLite file that several processes share."""
 
 from __future__ import annotations
 
-import json
+import ctypes
+import os
 import sqlite3
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from stopwise.checks import StopwiseError, fail
-from stopwise.evidence import Evidence
-from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.counters.tally import Tally
-from stopwise.live.record import RoundRecord
-from stopwise.live.settings import LearnerSettings
-from stopwise.live.stores.base import Survives, check_survives
-from stopwise.live.watching.drift import DriftWatch
+from stopwise.checks import StopwiseError
+from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
+from stopwise.live.stores.migrating import migrate_first_version
+from stopwise.live.stores.sql import SqlStore
+from stopwise.live.stores.sql_schema import SCHEMA, Connection, Row
 
-VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS counters (
-    segment TEXT NOT NULL, counter TEXT NOT NULL, value NUMERIC NOT NULL,
-    PRIMARY KEY (segment, counter)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS writers (
-    writer INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
-    begun INTEGER NOT NULL DEFAULT 0, rounds INTEGER NOT NULL DEFAULT 0
-);
-CREATE TABLE IF NOT EXISTS rounds (
-    writer INTEGER NOT NULL, sequence INTEGER NOT NULL, round TEXT NOT NULL,
-    PRIMARY KEY (writer, sequence)
-) WITHOUT ROWID;
-"""
-_ADD = """
-INSERT INTO counters (segment, counter, value) VALUES (?, ?, ?)
-ON CONFLICT (segment, counter) DO UPDATE SET value = value + excluded.value
-"""
+try:
+    import fcntl
+except ImportError:  # not on Windows: there, one name used twice is not caught
+    fcntl = None  # type: ignore[assignment]
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """A store for many processes on one machine.
 
-    A round is one transaction: its increments and, if asked for, its row. After a round whose
-    transaction met others' rounds, the learner has read theirs too.
+    Rounds are written in batches, each a transaction: their increments and, if asked for, their
+    rows. After a batch that met others' rounds, the learner has read theirs too.
 
     Args:
-        path: of the file, which is made if it does not exist. Not on a network drive.
+        path: of the file, which is made if it does not exist, readable by its owner alone. Not on a
+            network drive.
+        cascade: a name, where several cascades share one file.
         writer: a name, to resume as the same writer with the same future decisions after a restart;
-            two processes must not use one name at once. None is a new writer each time, with random
-            numbers of its own.
-        survives: "kill", or "power cut", which waits for the disk in every round.
+            a name that another process is using is refused. None is a new writer each time, with
+            random numbers of its own.
+        survives: "kill", or "power cut", which waits for the disk in every batch.
         keep_rounds: also keep every round as a row, as a log does.
         keep_outputs: with their outputs.
         patience: seconds to wait for others' transactions.
+        durability: "round": ending a round waits until it is written; "behind": it does not. See
+            `stopwise.live.stores.base.Writing`, as for `flush_seconds`, `flush_rounds`, `queue`.
+
+    >>> import tempfile
+    >>> from stopwise.live import Learner
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> one = Learner([0, 1], "fixed", store=SqliteStore(folder.name + "/rounds.db"))
+    >>> two = Learner([0, 1], "fixed", store=SqliteStore(folder.name + "/rounds.db"))
+    >>> with one.begin() as round: round.observe(1); round.observe(2)
+    >>> two.refresh(); two.rounds
+    1
+    >>> one.close(); two.close(); folder.cleanup()
     """
 
     def __init__(
         self,
         path: str | Path,
         *,
+        cascade: str = "",
         writer: str | None = None,
         survives: Survives = "kill",
         keep_rounds: bool = False,
         keep_outputs: bool = False,
         patience: float = 60.0,
+        durability: Durability = "round",
+        flush_seconds: float = 0.1,
+        flush_rounds: int = 64,
+        queue: int = 10_000,
     ) -> None:
+        writing = Writing(durability, flush_seconds, flush_rounds, queue)
+        super().__init__(str(path), cascade, writer, keep_rounds, keep_outputs, writing)
         self.path = Path(path)
-        self._name = writer
         self._sync = check_survives(survives)
-        self._keep_rounds = keep_rounds or keep_outputs
-        self._keep_outputs = keep_outputs
         self._patience = patience
-        self._connection: sqlite3.Connection | None = None
-        self._writer = 0
-        self._changes = -1
-        self._discount = 1.0
-        self._state: SegmentCounters | None = None
+        self._lock = -1
+        self._file: tuple[int, int] | None = None
 
-    def attach(
-        self,
-        settings: LearnerSettings,
-        seed: int,
-        state: SegmentCounters,
-        watch: DriftWatch | None,
-    ) -> int:
-        """Open, refuse other settings, take a writer's number, read all counters."""
-        if self._connection is not None:
-            raise StopwiseError(f"{self.path}: this store is in use by another learner")
+    def __repr__(self) -> str:
+        return f"SqliteStore({str(self.path)!r}, durability={self.writing.durability!r})"
+
+    def connect(self) -> Connection:
+        """Open the file, made private if it is new."""
         try:
-            self._connection = sqlite3.connect(
-                self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            sync = "FULL" if self._sync else "NORMAL"
-            self._connection.execute(f"PRAGMA synchronous = {sync}")
-            with self._transaction() as connection:
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                self._check_about(connection, settings, seed)
-                self._take_writer(connection)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            found = self.path.stat()
+            if self._in_use and self._file not in (None, (found.st_dev, found.st_ino)):
+                raise StoreError(f"{self.path}: the file was replaced while in use")
+            return SqliteConnection(self.path, self._patience, sync=self._sync)
         except sqlite3.DatabaseError as error:
-            self.close()
             raise StopwiseError(f"{self.path}: cannot be used as a store ({error})") from None
-        except BaseException:
-            self.close()
-            raise
-        self._discount = settings.discount
-        self._state = state
-        self.load_into(state)
-        return self._writer
+        except OSError as error:
+            raise StopwiseError(f"{self.path}: cannot be opened ({error.strerror})") from None
 
-    def _check_about(
-        self, connection: sqlite3.Connection, settings: LearnerSettings, seed: int
-    ) -> None:
-        about = dict(connection.execute("SELECT name, value FROM about"))
-        if not about:
-            rows = {"version": VERSION, "seed": seed, "settings": settings.to_form()}
-            connection.executemany(
-                "INSERT INTO about VALUES (?, ?)",
-                [(name, json.dumps(value)) for name, value in rows.items()],
-            )
+    def prepare(self, connection: Connection) -> None:
+        """Make the tables; take over those of the first version."""
+        try:
+            migrate_first_version(connection)
+            for statement in SCHEMA:
+                connection.query(statement)
+        except sqlite3.DatabaseError as error:
+            raise StopwiseError(f"{self.path}: cannot be used as a store ({error})") from None
+        found = self.path.stat()
+        self._file = (found.st_dev, found.st_ino)
+
+    def claim(self, connection: Connection, writer: int) -> None:
+        """Hold a lock file for as long as a named writer is in use; it goes with the process."""
+        if self._name is None or fcntl is None:
             return
-        if about.get("version") != str(VERSION):
-            raise fail(
-                f"{self.path}: version", about.get("version"),
-                f"version {VERSION}, the only one that this release reads",
-            )  # fmt: skip
-        exactly = self._name is not None and about.get("seed") == str(seed)
-        settings.check_same(json.loads(about["settings"]), str(self.path), exactly=exactly)
+        path = self.path.with_name(f"{self.path.name}.{_plain(self.cascade)}writer-{writer}.lock")
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        lock = os.open(path, flags, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise StopwiseError(
+                f"{self.path}: another process is using the writer's name {self._name!r}; give"
+                " each its own, or none"
+            ) from None
+        self._lock = lock
 
-    def _take_writer(self, connection: sqlite3.Connection) -> None:
-        name = self._name or f"unnamed {uuid.uuid4()}"
-        # Writers count from 1: 0 is a learner that shares with nobody.
-        connection.execute("INSERT OR IGNORE INTO writers (name) VALUES (?)", (name,))
-        query = "SELECT writer FROM writers WHERE name = ?"
-        self._writer = int(connection.execute(query, (name,)).fetchone()[0])
+    def append(self, first: int, records: Sequence[Any]) -> Sequence[Any]:
+        """Count rounds in one transaction, if the file is still the one that was opened."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            found = None
+        if self._in_use and (found is None or (found.st_dev, found.st_ino) != self._file):
+            raise StoreError(f"{self.path}: the file was moved or deleted while in use")
+        return super().append(first, records)
 
-    def append(self, records: Sequence[RoundRecord]) -> bool:
-        """Count the rounds in one transaction; say whether others have written since."""
-        assert self._state is not None
-        with self._transaction() as connection:
-            # Inside the transaction nobody else writes: this tells of all before it.
-            changes = connection.execute("PRAGMA data_version").fetchone()[0]
-            if self._discount == 1.0:
-                self._add_together(connection, records)
-            else:
-                self._add_one_by_one(connection, records)
-            connection.execute(
-                "UPDATE writers SET begun = max(begun, ?), rounds = rounds + ? WHERE writer = ?",
-                (max(record.sequence for record in records), len(records), self._writer),
-            )
-            if self._keep_rounds:
-                connection.executemany(
-                    "INSERT INTO rounds VALUES (?, ?, ?)",
-                    [(r.writer, r.sequence, self._text(r)) for r in records],
-                )
-        met_others = bool(changes != self._changes)
-        self._changes = changes
-        return met_others
+    def broken(self, error: Exception) -> bool:
+        """A file stays open whatever a statement did."""
+        return False
 
-    def _add_together(self, connection: sqlite3.Connection, records: Sequence[RoundRecord]) -> None:
-        deltas: dict[str, Tally] = {}
-        for record in records:
-            if record.segment not in deltas:
-                deltas[record.segment] = self._empty()
-            deltas[record.segment].apply(record)
-        for segment, delta in deltas.items():
-            self._add(connection, segment, delta)
+    def forked(self) -> None:
+        """Leave the parent's connection and lock as they are; a named writer becomes another."""
+        if self._connection is not None:
+            # Closing it here would disturb the parent; so it is never freed.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            self._connection = None
+        if self._lock >= 0:
+            os.close(self._lock)  # the parent's copy keeps the lock
+            self._lock = -1
+        self._in_use = False
+        self._name = None
 
-    def _add_one_by_one(
-        self, connection: sqlite3.Connection, records: Sequence[RoundRecord]
-    ) -> None:
-        """Older rounds lose weight with every round, so the order counts."""
-        for record in records:
-            connection.execute(
-                "UPDATE counters SET value = value * ? WHERE segment = ? AND counter GLOB ?",
-                (self._discount, record.segment, "recent_*"),
-            )
-            delta = self._empty()
-            delta.apply(record)
-            self._add(connection, record.segment, delta)
+    def close(self) -> None:
+        """Let go of the file."""
+        super().close()
+        if self._lock >= 0:
+            lock, self._lock = self._lock, -1
+            os.close(lock)
 
-    def _empty(self) -> Tally:
-        assert self._state is not None
-        return Tally(self._state.stage_count, self._discount, self._state.recorder)
 
-    @staticmethod
-    def _add(connection: sqlite3.Connection, segment: str, delta: Tally) -> None:
-        rows = [(segment, name, value) for name, value in delta.to_counters().items()]
-        connection.executemany(_ADD, rows)
+class SqliteConnection(Connection):
+    """SQLite, with transactions begun and ended by name."""
 
-    def _text(self, record: RoundRecord) -> str:
-        form = record.to_form()
-        if not self._keep_outputs:
-            form.pop("outputs", None)
-        return json.dumps(form, default=str)
+    def __init__(self, path: Path, patience: float, *, sync: bool) -> None:
+        self._connection = sqlite3.connect(
+            path, timeout=patience, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+        except BaseException:
+            self._connection.close()
+            raise
 
-    def add_evidence(self, segment: str, evidence: Evidence) -> None:
-        """Add evidence from elsewhere to the counters."""
-        delta = self._empty()
-        delta.values = delta.with_evidence(evidence)
-        with self._transaction() as connection:
-            self._add(connection, segment, delta)
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and fetch all of what it gives."""
+        return self._connection.execute(sql, values).fetchall()
 
-    def load_into(self, state: SegmentCounters) -> None:
-        """Read all counters, as of one moment."""
-        with self._transaction(reading=True) as connection:
-            rows = connection.execute("SELECT segment, counter, value FROM counters").fetchall()
-            query = "SELECT begun, rounds FROM writers WHERE writer = ?"
-            begun, own = connection.execute(query, (self._writer,)).fetchone()
-            self._changes = connection.execute("PRAGMA data_version").fetchone()[0]
-        segments: dict[str, dict[str, int | float]] = {}
-        for segment, counter, value in rows:
-            segments.setdefault(segment, {})[counter] = value
-        for segment, counters in segments.items():
-            state.set_tally(segment, counters)
-        # Rounds begun here and still open have numbers above those that the file knows.
-        state.begun = max(state.begun, begun)
-        state.others = state.rounds - own
-
-    def read_rounds(self) -> Iterator[RoundRecord]:
-        """The rounds that were kept, of all writers."""
-        assert self._connection is not None
-        query = "SELECT round FROM rounds ORDER BY writer, sequence"
-        for (text,) in self._connection.execute(query):
-            yield RoundRecord.from_form(json.loads(text))
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for many rows."""
+        self._connection.executemany(sql, rows)
 
     @contextmanager
-    def _transaction(self, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
-        if self._connection is None:
-            raise StopwiseError(f"{self.path}: this store is closed")
-        self._connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+    def transaction(self, *, reading: bool = False) -> Iterator[None]:
+        """All or nothing; what an earlier one left open is rolled back first."""
         try:
-            yield self._connection
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+            yield
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
@@ -244,6 +192,9 @@ class SqliteStore:
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._connection.close()
+
+
+def _plain(name: str) -> str:
+    """A cascade's name as part of the name of a file."""
+    return f"{name.encode().hex()[:64]}." if name else ""

@@ -214,6 +214,14 @@ class DriftWatch:
             watch.seen - n,
         )
 
+    def begin(self, segment: str, number: int, form: Any) -> None:
+        """Go on from what a store holds of a segment, or begin it with its number."""
+        if form is None:
+            watches = [PairWatch() for _ in range(pair_count(self.stage_count))]
+            self.segments[segment] = (number, watches)
+        else:
+            self.restore(segment, form)
+
     def form_of(self, segment: str) -> dict[str, Any] | None:
         """The bets of a segment, as JSON holds them; None where none has begun."""
         if segment not in self.segments:

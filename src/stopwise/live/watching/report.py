@@ -25,6 +25,8 @@ class LiveReport:
         answers: how many rounds each stage answered.
         failures: how often each stage raised or ran out of time.
         abstentions: how often each stage was called and gave no answer.
+        unrecorded: rounds that are not among them because the store could not take them; their cost
+            is in `spent`.
         spent: the cost of all rounds.
         advised: in the modes shadow and advise, how often each stage was advised.
         advised_cost: what following the advice would have cost.
@@ -53,6 +55,7 @@ class LiveReport:
     saved: float
     advised_agreement: float | None
     abstentions: tuple[int, ...] = ()
+    unrecorded: int = 0
 
     def rows(self) -> list[dict[str, Any]]:
         """The counts of every stage, a record each."""
@@ -88,6 +91,8 @@ class LiveReport:
 
     def _summary(self) -> str:
         text = f"{_number(self.rounds, 'round')}, {self.abandoned} abandoned, spent {self.spent:g}"
+        if self.unrecorded:
+            text += f", {_number(self.unrecorded, 'round')} not recorded"
         if sum(self.advised):
             text += f", {self.saved:g} of it saved by following the advice"
         return text

@@ -1,0 +1,191 @@
+"""A PostgreSQL database that processes on many machines share."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from stopwise.checks import StopwiseError
+from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
+from stopwise.live.stores.sql import SqlStore
+from stopwise.live.stores.sql_schema import SCHEMA, Connection, Row
+
+if TYPE_CHECKING:
+    import psycopg
+
+_SCHEMA_LOCK = 0x53544F50  # one process at a time makes the tables
+
+
+class PostgresStore(SqlStore):
+    """A store for processes on many machines; needs `pip install 'stopwise[postgres]'`.
+
+    Rounds are written in batches, each a transaction, with the writer's watermark in it: a batch
+    that is tried again because the answer to COMMIT was lost counts exactly once. A connection that
+    was lost is made again; meanwhile rounds wait in the queue.
+
+    Args:
+        url: as `postgresql://user@host/database`; what is not in it comes from libpq's variables.
+        cascade: a name, where several cascades share one database.
+        writer: a name, to resume as the same writer with the same future decisions after a restart;
+            a name that another process is using is refused.
+        survives: "kill": a crash of the *server's machine* can take back the last fraction of a
+            second (`synchronous_commit = off`); "power cut" waits for its disk.
+        keep_rounds: also keep every round as a row, as a log does.
+        keep_outputs: with their outputs.
+        patience: seconds to wait for the server and for others' transactions.
+        durability: "round": ending a round waits until it is written; "behind": it does not. See
+            `stopwise.live.stores.base.Writing`, as for `flush_seconds`, `flush_rounds`, `queue`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        cascade: str = "",
+        writer: str | None = None,
+        survives: Survives = "power cut",
+        keep_rounds: bool = False,
+        keep_outputs: bool = False,
+        patience: float = 30.0,
+        durability: Durability = "round",
+        flush_seconds: float = 0.1,
+        flush_rounds: int = 64,
+        queue: int = 10_000,
+    ) -> None:
+        _psycopg()
+        writing = Writing(durability, flush_seconds, flush_rounds, queue)
+        where = _without_password(url)
+        super().__init__(where, cascade, writer, keep_rounds, keep_outputs, writing)
+        self._url = url
+        self._sync = check_survives(survives)
+        self._patience = patience
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self.where!r}, durability={self.writing.durability!r})"
+
+    def connect(self) -> Connection:
+        """A new connection."""
+        psycopg = _psycopg()
+        try:
+            connection = psycopg.connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=max(2, round(self._patience)),
+                application_name="stopwise",
+                options=f"-c lock_timeout={round(1000 * self._patience)}"
+                f" -c synchronous_commit={'on' if self._sync else 'off'}",
+                # A server that vanished is noticed within the patience, not after hours.
+                keepalives_idle=10,
+                keepalives_interval=5,
+                keepalives_count=3,
+                tcp_user_timeout=round(1000 * self._patience),
+            )
+        except psycopg.Error as error:
+            raise StoreError(f"{self.where}: cannot connect ({_first_line(error)})") from None
+        return PostgresConnection(connection)
+
+    def prepare(self, connection: Connection) -> None:
+        """Make the tables, one process at a time."""
+        found = connection.query("SELECT to_regclass('stopwise_rounds')")
+        if found[0][0] is None:
+            connection.query("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
+            for statement in SCHEMA:
+                connection.query(statement)
+
+    def claim(self, connection: Connection, writer: int) -> None:
+        """Hold an advisory lock as long as the connection lives."""
+        if self._name is None:
+            return
+        if not connection.query("SELECT pg_try_advisory_lock(?, ?)", self._lock_key(writer))[0][0]:
+            raise StopwiseError(
+                f"{self.where}: another process is using the writer's name {self._name!r}; give"
+                " each its own, or none"
+            )
+
+    def reclaim(self, connection: Connection) -> None:
+        """After a lost connection the server may hold the old one's lock for a while.
+
+        That is no matter: the token in the writer's row says whose it is.
+        """
+        if self._name is not None:
+            connection.query("SELECT pg_try_advisory_lock(?, ?)", self._lock_key(self._writer))
+
+    def _lock_key(self, writer: int) -> tuple[int, int]:
+        return zlib.crc32(b"stopwise " + self.cascade.encode()) - 2**31, writer
+
+    def broken(self, error: Exception) -> bool:
+        """Whether the connection is lost."""
+        connection = self._connection
+        return isinstance(connection, PostgresConnection) and connection.lost(error)
+
+    def forked(self) -> None:
+        """Leave the parent's connection as it is; a named writer becomes another."""
+        # psycopg closes a connection only in the process that made it.
+        self._connection = None
+        self._in_use = False
+        self._name = None
+
+
+class PostgresConnection(Connection):
+    """psycopg, with `?` where values go."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and fetch all of what it gives."""
+        cursor = self._connection.execute(_marks(sql), values)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for many rows, without waiting for each."""
+        if rows:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(_marks(sql), rows)
+
+    @contextmanager
+    def transaction(self, *, reading: bool = False) -> Iterator[None]:
+        """All or nothing; if `reading`, as of one moment."""
+        with self._connection.transaction():
+            if reading:
+                self.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield
+
+    def lost(self, error: Exception) -> bool:
+        """Whether the connection cannot be used any more."""
+        return self._connection.broken or self._connection.closed
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+
+def _marks(sql: str) -> Any:
+    return sql.replace("?", "%s")
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise StopwiseError(
+            "PostgresStore needs psycopg: pip install 'stopwise[postgres]'"
+        ) from None
+    return psycopg
+
+
+def _without_password(url: str) -> str:
+    """How a database is named in messages: never with its password."""
+    conninfo = _psycopg().conninfo
+    try:
+        parts = conninfo.conninfo_to_dict(url)
+    except _psycopg().Error:
+        raise StopwiseError("url: cannot be read; need postgresql://user@host/database") from None
+    parts.pop("password", None)
+    return f"postgresql {conninfo.make_conninfo(**parts)}".strip()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

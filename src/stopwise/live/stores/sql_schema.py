@@ -1,0 +1,69 @@
+"""The tables of the stores in databases, and what the stores need of a connection.
+
+Totals stand in `stopwise_counters`, one row each, and once more by the hour in `stopwise_hours`:
+additive, so that processes only ever increment, and a series over time comes for free. Counts that
+lose weight (`half_life`) are multiplied down and added to in one transaction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+VERSION = 2
+
+SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS stopwise_cascades (
+    cascade TEXT PRIMARY KEY, version BIGINT NOT NULL, seed TEXT NOT NULL, settings TEXT NOT NULL,
+    change BIGINT NOT NULL DEFAULT 0, rounds BIGINT NOT NULL DEFAULT 0)""",
+    """CREATE TABLE IF NOT EXISTS stopwise_writers (
+    cascade TEXT NOT NULL, writer BIGINT NOT NULL, name TEXT NOT NULL, token TEXT NOT NULL,
+    begun BIGINT NOT NULL DEFAULT 0, rounds BIGINT NOT NULL DEFAULT 0,
+    watermark BIGINT NOT NULL DEFAULT 0, held DOUBLE PRECISION NOT NULL DEFAULT 0,
+    PRIMARY KEY (cascade, writer), UNIQUE (cascade, name))""",
+    """CREATE TABLE IF NOT EXISTS stopwise_segments (
+    cascade TEXT NOT NULL, segment TEXT NOT NULL, number BIGINT NOT NULL,
+    change BIGINT NOT NULL, drift TEXT, PRIMARY KEY (cascade, segment))""",
+    """CREATE INDEX IF NOT EXISTS stopwise_segments_change
+    ON stopwise_segments (cascade, change)""",
+    """CREATE TABLE IF NOT EXISTS stopwise_counters (
+    cascade TEXT NOT NULL, segment TEXT NOT NULL, counter TEXT NOT NULL,
+    value DOUBLE PRECISION NOT NULL, PRIMARY KEY (cascade, segment, counter))""",
+    """CREATE TABLE IF NOT EXISTS stopwise_hours (
+    cascade TEXT NOT NULL, segment TEXT NOT NULL, hour BIGINT NOT NULL, counter TEXT NOT NULL,
+    value DOUBLE PRECISION NOT NULL, PRIMARY KEY (cascade, segment, hour, counter))""",
+    """CREATE TABLE IF NOT EXISTS stopwise_rounds (
+    cascade TEXT NOT NULL, writer BIGINT NOT NULL, sequence BIGINT NOT NULL,
+    ended DOUBLE PRECISION NOT NULL, round TEXT NOT NULL,
+    PRIMARY KEY (cascade, writer, sequence))""",
+)
+ADD = """INSERT INTO stopwise_counters (cascade, segment, counter, value) VALUES (?, ?, ?, ?)
+ON CONFLICT (cascade, segment, counter)
+DO UPDATE SET value = stopwise_counters.value + excluded.value"""
+ADD_HOUR = """INSERT INTO stopwise_hours (cascade, segment, hour, counter, value)
+VALUES (?, ?, ?, ?, ?) ON CONFLICT (cascade, segment, hour, counter)
+DO UPDATE SET value = stopwise_hours.value + excluded.value"""
+
+Row = tuple[Any, ...]
+
+
+class Connection(ABC):
+    """A database connection, as the stores use it: SQL with `?` where values go."""
+
+    @abstractmethod
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and fetch all of what it gives."""
+
+    @abstractmethod
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for many rows."""
+
+    @abstractmethod
+    def transaction(self, *, reading: bool = False) -> AbstractContextManager[None]:
+        """All or nothing; if `reading`, as of one moment."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go."""
