@@ -1,7 +1,7 @@
 """What the service adds: latency and requests a second, against the same upstream called directly.
 
     python benchmarks/service_load.py
-    python benchmarks/service_load.py --litellm VENV/bin/litellm    # LiteLLM's proxy in the same run
+    python benchmarks/service_load.py --litellm VENV/bin/litellm   # with LiteLLM's proxy
 
 One upstream answers at once, in a process of its own; the client and the upstream share one core,
 what is measured has the other one. Every way gets the same requests at the same concurrency, in
@@ -274,8 +274,8 @@ def main() -> None:
     for name, row in rows.items():
         print(
             f"{name:{width}}  {row['p50_ms']:6.2f}  {row['p99_ms']:6.2f}"
-            f"  {row['added_p50_ms']:9.2f}  {row['added_p99_ms']:9.2f}  {row['requests_per_second']:10.0f}"
-            f"  {row['cpu_ms_per_request'] or 0:6.2f}"
+            f"  {row['added_p50_ms']:9.2f}  {row['added_p99_ms']:9.2f}"
+            f"  {row['requests_per_second']:10.0f}  {row['cpu_ms_per_request'] or 0:6.2f}"
         )
 
 
