@@ -12,6 +12,7 @@ from stopwise.cli.log_options import (
     Calls_,
     Costs_,
     Example,
+    Features,
     Item,
     Layout,
     Level,
@@ -20,6 +21,7 @@ from stopwise.cli.log_options import (
     MistakeCost,
     Segment,
     SettingsFile,
+    Sql,
     Stages,
     TrailingBlanks,
     Truth,
@@ -50,6 +52,10 @@ def command(
     level: Level = None,
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
+    per_item: Annotated[
+        bool, typer.Option("--per-item", help="Say also what deciding per item would be worth.")
+    ] = False,
+    features: Features = None,
     abstentions: AbstentionsOption = None,
     reading: Annotated[
         str | None,
@@ -67,6 +73,7 @@ def command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the items that --agree looks at.")] = 0,
+    sql: Sql = None,
     example: Example = False,
 ) -> None:
     """Say where a cascade should stop, from a log of its outputs, without labels.
@@ -100,17 +107,18 @@ def command(
     from stopwise.cli.output import print_json, progress_bar, read_text
 
     source, chosen = log_and_settings(
-        log, example, settings,
+        log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
         item=item, layout=layout, level=level, max_labels=max_labels,
         trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading, calls=calls,
+        features=features,
     )  # fmt: skip
     if agree is not None:
         from stopwise.cli.promise import run
 
         run(source, chosen, agree, seed=seed, as_json=as_json)
         return
-    if str(source).endswith(".json"):
+    if isinstance(source, str) and source.endswith(".json"):
         from stopwise.evidence import Evidence
         from stopwise.logs.analysis import analyze_evidence
 
@@ -120,7 +128,7 @@ def command(
         from stopwise.logs.analysis import analyze
 
         with progress_bar("counting", quiet=as_json):
-            analysis = analyze(source, chosen)
+            analysis = analyze(source, chosen, per_item=per_item)
     if report is not None:
         analysis.write_report(report)
     if as_json:
@@ -159,6 +167,10 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         "dim",
     )
     console.print(_stage_table(analysis))
+    if analysis.per_item is not None:
+        from stopwise.cli.per_item import print_items
+
+        print_items(console, analysis.per_item)
     if verdict.cost_bounds.measured:
         for name, low, high in zip(
             verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stopwise.logs.formatting import amount, round_share, share
+from stopwise.logs.items.page import items_section
 from stopwise.logs.judging.verdict import CERTAIN, NOT_KNOWABLE, TOO_FEW_ROWS
 from stopwise.logs.reporting import headline, page_detail, plots, words
 from stopwise.logs.reporting.page_parts import section, table, with_code
@@ -25,9 +26,14 @@ PLAIN_NAMES = {
     "labels_differ_in_case": "Labels alike",
     "mistake_cost_assumed": "Mistake cost assumed",
     "more_rows_would_tell": "More rows would tell",
-    "not_strongly_dominant": "Answers switch back",
-    "order_questioned": "Order in question",
-    "outlier_stage": "Agrees with nobody",
+    "conflicting_truths": "Conflicting truths",
+    "costs_fall": "Costs fall",
+    "outlier_stage": "Worse than a cheaper stage",
+    "repeated_columns": "Repeated columns",
+    "repeated_items": "Repeated items",
+    "suspicious_answers": "Answers that look like none",
+    "truth_labels_folded": "Truth written otherwise",
+    "truth_labels_unknown": "Truth that nobody says",
     "partial_log": "Partial log",
     "selective_log": "Selective log",
     "sorted_log": "Sorted log",
@@ -48,6 +54,7 @@ def report(analysis: Findings) -> str:
     sections = [
         _head(analysis),
         page_detail.readings(analysis),
+        None if analysis.per_item is None else items_section(analysis.per_item),
         _knowable(analysis),
         _truth(analysis),
         _mistake_costs(analysis),
