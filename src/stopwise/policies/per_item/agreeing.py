@@ -50,7 +50,7 @@ def agree_over(
 ) -> AgreedStream:
     """Run over complete rows as if live, learning as it goes; the guard counts every round.
 
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 4000))
     >>> costs = Costs.from_stages([1, 5])
     >>> guard = AgreementGuard(agree=0.9, look_rate=0.1)
