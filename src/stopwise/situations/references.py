@@ -24,7 +24,7 @@ from stopwise.situations.transitions import Transitions
 TRUST = 0.7
 """The share of differences from the last stage that are net gains, where nothing tells."""
 
-DOUBT_OF_THREE = (0.0, 0.1, 0.3)
+DOUBT_OF_THREE = (0.0, 0.12, 0.35)
 DOUBT_OF_MORE = (0.5, 0.0, 0.05)
 """The least doubt in the last stage, and between which leads of an earlier one it grows to 1.
 
@@ -75,7 +75,7 @@ def hold_against(
     >>> rows = Observations(("no", "yes"), codes)
     >>> held = hold_against(Transitions.of(rows, Binning.fit(rows)))
     >>> round(held.doubt, 2), held.loss(np.array([[0, 0, 1]])).round(2)
-    (0.66, array([[0.25, 0.25, 0.65]]))
+    (0.65, array([[0.25, 0.25, 0.64]]))
     """
     last = counts.stage_count - 1
     if isinstance(reference, bool) or not isinstance(reference, int | str):
