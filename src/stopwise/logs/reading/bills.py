@@ -121,21 +121,27 @@ def read_bills(log: Log, table: pl.DataFrame, codes: IntArray, rows: int) -> Bil
             raise StopwiseError(
                 f"costs of {stage}: the log has no two of them; give --costs 1,2,... instead"
             )
+    # Only of stages with calls that cost nothing must the outputs be looked at again.
+    free = {
+        at
+        for at in range(count)
+        if (column("known", at) > column("positive", at))[codes[:, at] >= 0].any()
+    }
     return Bills(
         number=number,
         total=np.stack([column("total", at) for at in range(count)], axis=1),
-        spreads=_spreads(log, rows),
+        spreads=_spreads(log, rows, free),
     )
 
 
-def _spreads(log: Log, rows: int) -> tuple[dict[str | None, Spread], ...]:
+def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | None, Spread], ...]:
     polars = need_polars()
     count = len(log.stages)
     wanted = [polars.col(f"c{at}") for at in range(count)]
     wanted += [
         # The outputs tell a free call from none; they are only looked at where the cost is 0.
         polars.when(polars.col(f"c{at}") == 0).then(polars.col(f"y{at}")).alias(f"y{at}")
-        for at in range(count)
+        for at in free_stages
     ]
     by_segment = log.settings.segment is not None
     if by_segment:
@@ -154,7 +160,7 @@ def _spreads(log: Log, rows: int) -> tuple[dict[str | None, Spread], ...]:
         costs = table[f"c{at}"].to_numpy().astype(np.float64)
         free = np.zeros(len(costs), dtype=bool)
         zero = costs == 0
-        if zero.any():
+        if at in free_stages and zero.any():
             answers = table[f"y{at}"].filter(polars.Series(zero)).to_list()
             free[zero] = [plain_label(value) is not None for value in answers]
         kept = (costs > 0) | free
