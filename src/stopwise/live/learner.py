@@ -31,7 +31,10 @@ from stopwise.policies.base import Policy
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
 
-DEFAULT_POLICY = "uss-ts"
+DEFAULT_POLICY = "uss-ts-jump"
+"""Randomised, so that every decision has an exact probability to log; no horizon to know; and its
+regret grows like a logarithm wherever we looked, where that of `uss-ts` can grow with the rounds
+(docs/policies.md)."""
 
 
 class Learner:
