@@ -68,13 +68,18 @@ def partitions(codes: ArrayLike) -> NDArray[np.int64]:
            [ 0, -1,  0]])
     """
     table = np.asarray(codes, dtype=np.int64)
-    result = np.where(table < 0, table, 0)
+    result = np.empty_like(table)
+    groups = np.zeros(len(table), dtype=np.int64)  # how many different outputs came before
     for stage in range(table.shape[1]):
-        fresh = result[:, :stage].max(axis=1, initial=-1) + 1
-        own = np.where(table[:, stage] < 0, table[:, stage], np.maximum(fresh, 0))
+        column = table[:, stage]
+        spoke = column >= 0
+        own = np.where(spoke, groups, column)
+        fresh = spoke.copy()
         for earlier in range(stage):
-            same = (table[:, earlier] == table[:, stage]) & (table[:, stage] >= 0)
-            own[same] = result[same, earlier]
+            same = spoke & (table[:, earlier] == column)
+            np.copyto(own, result[:, earlier], where=same)
+            fresh &= ~same
+        groups += fresh
         result[:, stage] = own
     return result
 
@@ -89,9 +94,28 @@ def distinct(
     """
     if not len(rows):
         return
-    found, inverse = np.unique(rows, axis=0, return_inverse=True)
-    times = np.ones(len(rows), dtype=np.int64) if number is None else np.asarray(number)
-    # Integers are added as integers: sums of weights in floats would lose counts above 2^53.
-    total = np.zeros(len(found), dtype=np.int64)
-    np.add.at(total, inverse.ravel(), times)
+    low = int(rows.min())
+    base, width = int(rows.max()) - low + 1, rows.shape[1]
+    size = base**width
+    if size > max(4096, 8 * len(rows)):
+        found, places = np.unique(rows, axis=0, return_inverse=True)
+        total = _sums(places.ravel(), len(found), number)
+    else:
+        # As digits of one number, rows need no sorting: there are few different ones.
+        keys = rows[:, 0] - low
+        for at in range(1, width):
+            keys = keys * base + (rows[:, at] - low)
+        total = _sums(keys, size, number)
+        kept = np.flatnonzero(total if number is None else np.bincount(keys, minlength=size))
+        powers = base ** np.arange(width - 1, -1, -1)
+        found, total = kept[:, None] // powers % base + low, total[kept]
     yield from zip(map(tuple, found.tolist()), total.tolist(), strict=True)
+
+
+def _sums(places: NDArray[np.int64], size: int, number: ArrayLike | None) -> NDArray[np.int64]:
+    if number is None:
+        return np.bincount(places, minlength=size)
+    # Integers are added as integers: sums of weights in floats would lose counts above 2^53.
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, places, np.asarray(number))
+    return total

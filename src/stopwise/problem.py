@@ -113,7 +113,7 @@ class Problem:
         *,
         stages: Sequence[str] | None = None,
     ) -> Problem:
-        """Build from a table of predictions (one row per item, one column per stage) and the truth.
+        """Build from a table of predictions and the truth: one row per item, one column per stage.
 
         The order of the rows is kept, so that a round-robin stream can follow it.
 

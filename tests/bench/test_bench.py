@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from stopwise.bench.families import FAMILIES, STAGES, make_family, paper_instances
-from stopwise.bench.plan import Plan, growth_instances
+from stopwise.bench.plan import BenchPlan, growth_instances
 from stopwise.bench.report import write_report
-from stopwise.bench.runs import Result, Task, load_results, run_all, score
+from stopwise.bench.runs import BenchResult, Task, load_results, run_all, score
 from stopwise.checks import StopwiseError
 
 
@@ -66,8 +66,8 @@ def test_runs_resume_after_an_interruption(tmp_path: Path) -> None:
 
 
 def test_score_by_hand() -> None:
-    def run(name: str, mean: float, q99: float) -> Result:
-        return Result(name, name, "strong", "p", 10, 1, mean, (mean,) * 95 + (q99,) * 6)
+    def run(name: str, mean: float, q99: float) -> BenchResult:
+        return BenchResult(name, name, "strong", "p", 10, 1, mean, (mean,) * 95 + (q99,) * 6)
 
     result = score([run("a", 0, 3), run("b", 7, 1)], [run("b", 3, 0), run("a", 3, 0)])
     assert result.geometric_mean == pytest.approx((1 / 4 * 8 / 4) ** 0.5)
@@ -77,12 +77,12 @@ def test_score_by_hand() -> None:
 
 
 def test_page_and_plots(tmp_path: Path) -> None:
-    plan = Plan(instances=10, replications=2, growth_replications=2)
+    plan = BenchPlan(instances=10, replications=2, growth_replications=2)
     rng = np.random.default_rng(0)
 
-    def made_up(task: Task) -> Result:
+    def made_up(task: Task) -> BenchResult:
         quantiles = tuple(np.sort(rng.random(101) * 50).tolist())
-        return Result(
+        return BenchResult(
             task.key(), task.instance.name, task.instance.family, task.policy, task.horizon,
             task.replications, float(np.mean(quantiles)), quantiles,
         )  # fmt: skip

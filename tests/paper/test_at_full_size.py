@@ -10,19 +10,19 @@ import pytest
 from stopwise import simulate
 from stopwise.paper.comparison import check_claims, compare
 from stopwise.paper.experiments import list_runs
-from stopwise.paper.running import Point, Result, Settings
+from stopwise.paper.running import CurvePoint, PaperSettings, RunResult
 
 
 def run(runs, replications):
-    settings = Settings(replications=replications, seed=1)
+    settings = PaperSettings(replications=replications, seed=1)
     results = []
     for one in runs:
         found = simulate(
             one.environment.problem, one.policy, horizon=10_000, replications=replications,
             seed=1, stream=one.environment.stream, grid=settings.grid,
         )  # fmt: skip
-        points = tuple(Point(p.round, p.mean, p.ci_low, p.ci_high) for p in found.curve)
-        results.append((one, Result(found.engine, points)))
+        points = tuple(CurvePoint(p.round, p.mean, p.ci_low, p.ci_high) for p in found.curve)
+        results.append((one, RunResult(found.engine, points)))
     return compare(results)
 
 

@@ -6,16 +6,16 @@ import pytest
 
 from stopwise.paper.comparison import check_claims, compare, growth_exponent
 from stopwise.paper.experiments import list_runs
-from stopwise.paper.running import Point, Result
+from stopwise.paper.running import CurvePoint, RunResult
 
 
 def curve(final, exponent=0.5, width=0.01):
     rounds = [1000 * k for k in range(1, 11)]
     means = [final * (t / 10_000) ** exponent for t in rounds]
-    return Result(
+    return RunResult(
         "made up",
         tuple(
-            Point(t, m, m * (1 - width), m * (1 + width))
+            CurvePoint(t, m, m * (1 - width), m * (1 + width))
             for t, m in zip(rounds, means, strict=True)
         ),
     )
@@ -84,6 +84,6 @@ def test_transition_claim():
 
 
 def test_points_without_a_published_value():
-    short = Result("made up", (Point(10, 1, 0, 2), Point(20, 2, 1, 3)))
+    short = RunResult("made up", (CurvePoint(10, 1, 0, 2), CurvePoint(20, 2, 1, 3)))
     [row] = compare([(calibrated("1a")[0], short)])
     assert (row.published, row.ratio, row.verdict) == (None, None, "not published")

@@ -28,12 +28,12 @@ def test_sweep_has_the_margin_and_the_optimal_arm_it_says():
     for run in runs:
         problem = run.environment.problem
         assert problem.margin == pytest.approx(run.x, abs=1e-9)
-        assert problem.optimal_stage + 1 == figure.sweeps[run.instance].optimal_arm
+        assert problem.optimal_stage + 1 == figure.margin_curves[run.instance].optimal_arm
         assert problem.weak_dominance == (run.x > 0)
-    for name, sweep in figure.sweeps.items():
+    for name, curve in figure.margin_curves.items():
         found = {run.x for run in runs if run.instance == name}
         # A margin is left out only where the optimal arm would have to change.
-        best = sweep.optimal_arm - 1
+        best = curve.optimal_arm - 1
         problem = runs[0].environment.problem
         gap = problem.error_rates[best] - problem.error_rates[best + 1]
         lowest = gap - problem.disagreements[best, best + 1]
@@ -42,9 +42,9 @@ def test_sweep_has_the_margin_and_the_optimal_arm_it_says():
 
 def test_a_margin_that_cannot_be_is_none():
     figure = load_figures()["2c"]
-    sweep = figure.sweeps["optimal-arm-1"]
-    assert margin_environment(figure, sweep, -0.2) is None
-    assert margin_environment(figure, sweep, -0.03) is not None
+    curve = figure.margin_curves["optimal-arm-1"]
+    assert margin_environment(figure, curve, -0.2) is None
+    assert margin_environment(figure, curve, -0.03) is not None
 
 
 def test_published_points_only_where_they_can_be_compared():

@@ -14,14 +14,14 @@ from stopwise import StopwiseError
 from stopwise.paper.experiments import list_runs
 from stopwise.paper.reproduce import reproduce
 from stopwise.paper.running import (
-    Settings,
+    PaperSettings,
     load_result,
     load_results,
     result_file,
     run_all,
 )
 
-TINY = Settings(horizon=20, replications=2, seed=3)
+TINY = PaperSettings(horizon=20, replications=2, seed=3)
 
 
 def files_in(folder):
@@ -75,7 +75,7 @@ import os, signal, sys
 import stopwise.simulation.run as run
 from pathlib import Path
 from stopwise.paper.reproduce import reproduce
-from stopwise.paper.running import Settings
+from stopwise.paper.running import PaperSettings
 real, calls = run.simulate, 0
 def simulate(*args, **kwargs):
     global calls
@@ -84,7 +84,7 @@ def simulate(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*args, **kwargs)
 run.simulate = simulate
-reproduce(Path(sys.argv[1]), Settings(horizon=20, replications=2, seed=3), only=["2b"])
+reproduce(Path(sys.argv[1]), PaperSettings(horizon=20, replications=2, seed=3), only=["2b"])
 """
 
 
@@ -110,9 +110,9 @@ def test_results_of_other_settings_are_not_mixed_up(tmp_path, counted):
     run = list_runs(["1a"])[0]
     variants = [
         TINY,
-        Settings(horizon=30, replications=2, seed=3),
-        Settings(horizon=20, replications=3, seed=3),
-        Settings(horizon=20, replications=2, seed=4),
+        PaperSettings(horizon=30, replications=2, seed=3),
+        PaperSettings(horizon=20, replications=3, seed=3),
+        PaperSettings(horizon=20, replications=2, seed=4),
     ]
     for settings_ in variants:
         run_all([run], tmp_path, settings_)
@@ -129,7 +129,7 @@ def test_a_smaller_call_keeps_what_was_known_and_other_settings_clear_it(tmp_pat
     reproduce(tmp_path, TINY, only=["2a", "1b"])
     done = reproduce(tmp_path, TINY, only=["1b"])
     assert done.figures == ("1b", "2a")
-    other = Settings(horizon=30, replications=2)
+    other = PaperSettings(horizon=30, replications=2)
     assert reproduce(tmp_path, other, only=["1b"]).figures == ("1b",)
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"1b.svg", "1b.png"}
     assert "2a" not in (tmp_path / "regret.csv").read_text()
@@ -182,7 +182,7 @@ def test_progress_counts_replications_over_all_runs(tmp_path):
 )
 def test_settings_are_checked(given_, field):
     with pytest.raises(StopwiseError, match=f"^{field}: got"):
-        Settings(**given_)
+        PaperSettings(**given_)
 
 
 def test_an_unwritable_place_is_one_clear_error(tmp_path):

@@ -22,6 +22,7 @@ from stopwise import StopwiseError, simulate
 from stopwise.policies.uss_ts import UssTs
 
 HERE = Path(__file__).parent
+TESTS = HERE.parent
 
 
 def free_port() -> int:
@@ -31,7 +32,7 @@ def free_port() -> int:
 
 
 def start(module: str, *arguments: str) -> subprocess.Popen[bytes]:
-    places = [str(HERE), str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")]
+    places = [str(HERE), str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},

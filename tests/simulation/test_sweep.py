@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 from instances import instance
 from stopwise import StopwiseError, simulate
 from stopwise.cli import build_app
-from stopwise.simulation.sweep import Sweep, cells_done, read_sweep, run_sweep
+from stopwise.simulation.sweep import cells_done, read_sweep, run_sweep
+from stopwise.simulation.sweep_grid import Sweep
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +55,7 @@ def run(arguments: Sequence[object]) -> str:
 
 
 def test_rows_are_those_of_simulate(folder: Path) -> None:
-    path = run_sweep(read(folder), folder / "out")
+    path = run_sweep(read(folder), folder / "out").path
     table = pl.read_parquet(path)
     assert len(table) == 2 * 2 * 2 * 2
     assert table["problem"].unique(maintain_order=True).to_list() == [
@@ -128,8 +129,8 @@ def test_killed_in_the_middle(folder: Path) -> None:
     sweep = read(folder, (folder / "grid.toml").read_text())
     done = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.parquet")}
     assert 2 <= len(done) < 16
-    told = json.loads(run(["sweep", folder / "grid.toml", "--out", folder / "out", "--json"]))
-    assert (told["cells"], told["kept"]) == (16, len(done))
+    printed = json.loads(run(["sweep", folder / "grid.toml", "--out", folder / "out", "--json"]))
+    assert (printed["cells"], printed["kept"]) == (16, len(done))
     for name, written in done.items():
         assert (cells / name).stat().st_mtime_ns == written
     run_sweep(sweep, folder / "whole")
@@ -189,3 +190,22 @@ def test_example_of_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     documented = re.findall(r"^\| (`.*?`) \|", page, flags=re.MULTILINE)
     names = [name for cell in documented for name in re.findall(r"`(\w+)`", cell)]
     assert set(names) == set(space["table"].columns)
+
+
+def test_a_result_shows_itself(folder: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    result = run_sweep(read(folder), folder / "out")
+    table = result.to_frame()
+    assert len(table) == 16
+    html = result._repr_html_()
+    assert "Sweep of 16 simulations" in html
+    assert html.count("<tr>") == 17
+    name = table["problem"][0]
+    ax = result.plot(name)
+    shown = {line.get_label() for line in ax.get_lines()}
+    assert shown == set(table["policy"].unique())
+    assert ax.get_title() == name
+    with pytest.raises(StopwiseError, match="problem: got None, but need one of"):
+        result.plot()

@@ -18,7 +18,7 @@ TINY_MARGIN_HORIZONS = (10_000, 100_000, 1_000_000)
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchPlan:
     """Sizes and seeds; everything that the published page states.
 
     Attributes:

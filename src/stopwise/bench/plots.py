@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stopwise.bench.runs import Result, Score
+from stopwise.bench.runs import BenchResult, Score
 
 # Okabe and Ito: told apart by most people who do not see all colours; markers help the others.
 _STYLES = {
@@ -23,8 +23,8 @@ _TITLES = {"paper": "paper (calibrated)", "strong": "strong dominance", "weak": 
 def plot_all(
     folder: Path,
     scores: Mapping[str, Mapping[str, Score]],
-    families: Sequence[Result],
-    growth: Sequence[Result],
+    families: Sequence[BenchResult],
+    growth: Sequence[BenchResult],
 ) -> None:
     """Write ratios.png, growth.png and distribution.png."""
     import matplotlib as mpl
@@ -60,7 +60,7 @@ def _ratios(plt: Any, scores: Mapping[str, Mapping[str, Score]]) -> Any:
     return figure
 
 
-def _growth(plt: Any, growth: Sequence[Result]) -> Any:
+def _growth(plt: Any, growth: Sequence[BenchResult]) -> Any:
     names = list(dict.fromkeys(result.instance for result in growth))
     figure, axes = plt.subplots(1, len(names), figsize=(3.4 * len(names), 4), layout="constrained")
     for axis, name in zip(axes, names, strict=True):
@@ -78,7 +78,7 @@ def _growth(plt: Any, growth: Sequence[Result]) -> Any:
     return figure
 
 
-def _distribution(plt: Any, families: Sequence[Result]) -> Any:
+def _distribution(plt: Any, families: Sequence[BenchResult]) -> Any:
     names = ("pima 3", "bsc 1", "heart 1", "heart 2")
     figure, axes = plt.subplots(1, len(names), figsize=(3.4 * len(names), 4), layout="constrained")
     for axis, name in zip(axes, names, strict=True):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stopwise.bench.plan import BASE, Plan
+from stopwise.bench.plan import BASE, BenchPlan
 from stopwise.bench.plots import plot_all
-from stopwise.bench.runs import Result, Score, score
+from stopwise.bench.runs import BenchResult, Score, score
 
 FAMILY_TITLES = {
     "paper": "The paper's 12 learnable instances (calibrated)",
@@ -18,7 +18,7 @@ FAMILY_TITLES = {
 }
 
 
-def scores_of(results: Sequence[Result]) -> dict[str, dict[str, Score]]:
+def scores_of(results: Sequence[BenchResult]) -> dict[str, dict[str, Score]]:
     """For every policy but the base: its score in every family."""
     scores: dict[str, dict[str, Score]] = {}
     for policy in dict.fromkeys(result.policy for result in results):
@@ -32,7 +32,7 @@ def scores_of(results: Sequence[Result]) -> dict[str, dict[str, Score]]:
 
 
 def write_report(
-    out: Path, plan: Plan, families: Sequence[Result], growth: Sequence[Result]
+    out: Path, plan: BenchPlan, families: Sequence[BenchResult], growth: Sequence[BenchResult]
 ) -> Path:
     """Write the page and its plots; returns the page."""
     scores = scores_of(families)
@@ -42,7 +42,9 @@ def write_report(
     return page
 
 
-def _page(plan: Plan, scores: dict[str, dict[str, Score]], growth: Sequence[Result]) -> str:
+def _page(
+    plan: BenchPlan, scores: dict[str, dict[str, Score]], growth: Sequence[BenchResult]
+) -> str:
     half = next(iter(scores.values()))["strong"].instances
     lines = [
         "# Policies compared",
@@ -117,7 +119,7 @@ def _page(plan: Plan, scores: dict[str, dict[str, Score]], growth: Sequence[Resu
     return "\n".join(lines)
 
 
-def _exponent(by_horizon: dict[int, Result]) -> float:
+def _exponent(by_horizon: dict[int, BenchResult]) -> float:
     last = max(by_horizon)
     first = by_horizon[10_000].mean
     return float(np.log(by_horizon[last].mean / first) / np.log(last / 10_000))

@@ -37,7 +37,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Result:
+class BenchResult:
     """The regret of one run at its horizon; `quantiles` holds the percentiles 0 to 100."""
 
     key: str
@@ -55,9 +55,9 @@ class Result:
         return self.quantiles[50]
 
 
-def load_results(file: Path) -> dict[str, Result]:
+def load_results(file: Path) -> dict[str, BenchResult]:
     """All finished runs; a last line that was cut off by an interruption is left out."""
-    results: dict[str, Result] = {}
+    results: dict[str, BenchResult] = {}
     if not file.exists():
         return results
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -66,7 +66,7 @@ def load_results(file: Path) -> dict[str, Result]:
         except json.JSONDecodeError:
             continue
         form["quantiles"] = tuple(form["quantiles"])
-        results[form["key"]] = Result(**form)
+        results[form["key"]] = BenchResult(**form)
     return results
 
 
@@ -76,7 +76,7 @@ def run_all(
     *,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Result]:
+) -> dict[str, BenchResult]:
     """Run what is not yet in the file, and append every result as soon as it is there."""
     file.parent.mkdir(parents=True, exist_ok=True)
     results = load_results(file)
@@ -94,7 +94,7 @@ def run_all(
     return {task.key(): results[task.key()] for task in tasks}
 
 
-def _run(task: Task, jobs: int) -> Result:
+def _run(task: Task, jobs: int) -> BenchResult:
     simulation = simulate(
         task.instance.problem,
         task.policy,
@@ -104,7 +104,7 @@ def _run(task: Task, jobs: int) -> Result:
         grid=[task.horizon],
         jobs=jobs,
     )
-    return Result(
+    return BenchResult(
         key=task.key(),
         instance=task.instance.name,
         family=task.instance.family,
@@ -130,18 +130,18 @@ class Score:
     ratios: tuple[float, ...]
 
 
-def score(results: Iterable[Result], base: Iterable[Result]) -> Score:
+def score(results: Iterable[BenchResult], base: Iterable[BenchResult]) -> Score:
     """Compare run by run; one is added to both regrets because many are near 0.
 
     >>> def run(name, mean):
-    ...     return Result(name, name, "f", "p", 10, 1, mean, (mean,) * 101)
+    ...     return BenchResult(name, name, "f", "p", 10, 1, mean, (mean,) * 101)
     >>> score([run("a", 1.0), run("b", 7.0)], [run("a", 7.0), run("b", 1.0)]).geometric_mean
     1.0
     """
     of_base = {result.instance: result for result in base}
     pairs = [(result, of_base[result.instance]) for result in results]
 
-    def ratios(value: Callable[[Result], float]) -> np.ndarray:
+    def ratios(value: Callable[[BenchResult], float]) -> np.ndarray:
         return np.array([(value(mine) + 1) / (value(other) + 1) for mine, other in pairs])
 
     means = ratios(lambda result: result.mean)

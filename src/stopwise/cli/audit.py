@@ -50,6 +50,19 @@ def command(
     blind: Annotated[
         bool, typer.Option("--blind", help="Do not show the outputs to whoever labels.")
     ] = False,
+    show: Annotated[
+        str | None, typer.Option(help="A column to show beside each item, such as its text.")
+    ] = None,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Also write a page to type labels in: LOG.to-label.html."),
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Settle only by intervals that hold for any log; takes more labels."
+        ),
+    ] = False,
     simulate_with: Annotated[
         str | None,
         typer.Option(help="A column of right answers: how many labels would it have taken?"),
@@ -70,8 +83,8 @@ def command(
 
     Only items on which stages differ are worth a label. Run it once: it writes such items to a
     file. Fill in the column **label** there (the right answer, also if no stage gave it) and run
-    the same command again, until it says that the matter is settled. The interval holds at any
-    time you look.
+    the same command again, until it says that the matter is settled; until then it gives its best
+    guess. With --page, labels can be typed in on a page instead.
 
     **stopwise audit log.csv --stages vader,amazon,google --costs 0,0.0001,0.00025 --mistake-cost
     0.1**
@@ -89,7 +102,7 @@ def command(
         layout=layout, level=level, max_labels=max_labels, trailing_blanks=trailing_blanks,
         abstentions=abstentions,
     )  # fmt: skip
-    plan = plan_audit(source, chosen, tolerance=tolerance)
+    plan = plan_audit(source, chosen, tolerance=tolerance, strict=strict, show=show)
     if simulate_with is not None:
         from stopwise.logs.auditing.simulation import simulate_audit
 
@@ -108,7 +121,8 @@ def command(
         base = base.with_name("log")
     labels = labels or base.with_name(base.stem + ".to-label.csv")
     state = state or base.with_name(base.stem + ".audit.json")
-    audit = advance(plan, state, labels, batch=batch, seed=seed, blind=blind)
+    page_path = labels.with_suffix(".html") if page else None
+    audit = advance(plan, state, labels, batch=batch, seed=seed, blind=blind, page_path=page_path)
     if as_json:
         print_json(audit_dict(audit, plan, labels))
     else:
@@ -130,11 +144,14 @@ def _print(plan: AuditPlan, audit: Audit, labels: Path) -> None:
     else:
         left = ", ".join(names[stage] for stage in audit.in_question)
         console.print(
-            f"Not settled yet, after {audit.labels} labels; in question: {left}. Fill in the column"
-            f" 'label' of {labels} ({len(audit.next_items)} items) and run this again.",
+            f"Not settled yet, after {audit.labels} labels; in question: {left}. Best guess so far:"
+            f" {names[audit.guess]}. Fill in the column 'label' of {labels}"
+            f" ({len(audit.next_items)} items) and run this again.",
             style="bold",
             markup=False,
         )
+    for note in audit.notes:
+        console.print(f"Note: {note}.", style="yellow", markup=False)
     _print_pairs(console, plan, audit)
     if audit.labels:
         console.print(
@@ -144,7 +161,8 @@ def _print(plan: AuditPlan, audit: Audit, labels: Path) -> None:
         )
     if plan.rows.left_out:
         console.print(
-            f"Left out: {plan.rows.left_out:,} items that some stage did not answer.", style="dim"
+            f"Left out: {plan.rows.left_out:,} items with an answer that is not known.",
+            style="dim",
         )
 
 

@@ -28,12 +28,12 @@ def command(
     Results are kept, one line a run, in OUT/policies/runs.jsonl: an interrupted benchmark goes on
     where it was. The full size takes an hour or two of two cores; try **--replications 100** first.
     """
-    from stopwise.bench.plan import Plan
+    from stopwise.bench.plan import BenchPlan
     from stopwise.bench.report import scores_of, write_report
     from stopwise.bench.runs import run_all
     from stopwise.cli.output import print_json, progress_bar
 
-    plan = Plan(
+    plan = BenchPlan(
         instances=instances,
         replications=replications,
         growth_replications=growth_replications,

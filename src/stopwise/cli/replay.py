@@ -140,12 +140,13 @@ def _table(result: Replay, mistake_cost: float) -> Any:
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     with_truth = result.optimal_stage is not None
-    titles = ["", "cost", "differs", *(["errors", "regret"] if with_truth else []), "stops at"]
+    titles = ["", "cost", "differs", "no answer"]
+    titles += [*(["errors", "regret"] if with_truth else []), "stops at"]
     for title in titles:
         left = title in ("", "stops at")
         table.add_column(title, justify="left" if left else "right", overflow="fold")
     for at, outcome in enumerate(result.outcomes):
-        row = [outcome.name, amount(outcome.cost), share(outcome.differs)]
+        row = [outcome.name, amount(outcome.cost), share(outcome.differs), share(outcome.no_answer)]
         if outcome.regret is not None and outcome.error_rate is not None:
             row += [share(outcome.error_rate), amount(round(outcome.regret * mistake_cost, 12))]
         shares = zip(result.stages, outcome.stage_share, strict=True)

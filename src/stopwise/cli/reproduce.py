@@ -12,7 +12,7 @@ from stopwise.cli.run_options import AsJson, Jobs
 if TYPE_CHECKING:
     from stopwise.paper.experiments import Run
     from stopwise.paper.reproduce import Reproduction
-    from stopwise.paper.running import Result
+    from stopwise.paper.running import RunResult
 
 
 def command(
@@ -41,9 +41,9 @@ def command(
     """
     from stopwise.cli.output import progress_bar
     from stopwise.paper.reproduce import reproduce
-    from stopwise.paper.running import Settings
+    from stopwise.paper.running import PaperSettings
 
-    settings = Settings(horizon=horizon, replications=replications, seed=seed)
+    settings = PaperSettings(horizon=horizon, replications=replications, seed=seed)
     try:
         with progress_bar("simulating the paper", quiet=as_json) as progress:
             done = reproduce(
@@ -62,7 +62,7 @@ def command(
         _print(done)
 
 
-def _say(run: Run, result: Result, done: int, total: int) -> None:
+def _say(run: Run, result: RunResult, done: int, total: int) -> None:
     """One line for each finished run, where there is no terminal to draw a bar on."""
     typer.echo(
         f"{done}/{total} {run.label} {run.policy_name}: regret {result.final.mean:.4g}", err=True

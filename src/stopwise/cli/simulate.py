@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -43,6 +43,9 @@ def command(
     from stopwise.simulation.run import simulate
 
     problem = Problem.from_json(read_text(file))
+    chosen: dict[str, Any] = {  # checked by `simulate`, which says what it takes
+        "stream": stream, "grid": grid, "engine": engine, "backend": backend,
+    }  # fmt: skip
     with progress_bar("replications", quiet=as_json) as progress:
         result = simulate(
             problem,
@@ -50,13 +53,10 @@ def command(
             horizon=horizon,
             replications=replications,
             seed=seed,
-            stream=stream,
-            grid=grid,
-            engine=engine,
             jobs=jobs,
-            backend=backend,
             scheduler=scheduler,
             progress=progress,
+            **chosen,
         )
     if as_json:
         print_json(result.to_dict())

@@ -12,8 +12,10 @@ import typer
 from stopwise.cli.run_options import AsJson, Backend, Jobs, Scheduler
 
 if TYPE_CHECKING:
+    import polars
+
     from stopwise.problem import Problem
-    from stopwise.simulation.sweep import Cell
+    from stopwise.simulation.sweep_grid import Cell
 
 
 def command(
@@ -41,9 +43,10 @@ def command(
     from stopwise.cli.output import print_json, progress_bar, read_text
     from stopwise.simulation.sweep import cells_done, read_sweep, run_sweep
 
-    sweep = read_sweep(read_text(file), file.parent, _of_the_paper)
+    grid = read_sweep(read_text(file), file.parent, _of_the_paper)
     folder = out if out is not None else file.with_name(f"{file.stem}-sweep")
-    number, before = len(sweep.cells), cells_done(sweep, folder)
+    chosen: Any = backend  # checked by `run_sweep`
+    number, before = len(grid.cells), cells_done(grid, folder)
     start = time.monotonic()
 
     def say(cell: Cell, done: int, total: int) -> None:
@@ -58,22 +61,22 @@ def command(
     lines = not as_json and not sys.stderr.isatty()
     try:
         with progress_bar("replications", quiet=as_json) as progress:
-            table = run_sweep(
-                sweep, folder, jobs=jobs, backend=backend, scheduler=scheduler,
+            result = run_sweep(
+                grid, folder, jobs=jobs, backend=chosen, scheduler=scheduler,
                 progress=progress, finished=say if lines else None,
             )  # fmt: skip
     except KeyboardInterrupt:
-        done = cells_done(sweep, folder)
+        done = cells_done(grid, folder)
         typer.echo(
             f"stopwise: {done} of {number} cells are in {folder}; run the same command to go on",
             err=True,
         )
         raise
-    summary = {"table": str(table), "cells": number, "run": number - before, "kept": before}
+    summary = {"table": str(result.path), "cells": number, "run": number - before, "kept": before}
     if as_json:
         print_json(summary)
     else:
-        _print(summary, table)
+        _print(summary, result.to_frame())
 
 
 def _of_the_paper(name: str) -> Problem | None:
@@ -93,12 +96,10 @@ def _of_the_paper(name: str) -> Problem | None:
     return make_environment(dataset, chosen, costs).problem
 
 
-def _print(summary: dict[str, Any], path: Path) -> None:
-    import polars
+def _print(summary: dict[str, Any], frame: polars.DataFrame) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    frame = polars.read_parquet(path)
     table = Table("problem", "policy", "horizon", "seed", "regret", "95 % interval", box=None)
     for row in frame.head(40).iter_rows(named=True):
         low, high = row["regret_ci_low"], row["regret_ci_high"]

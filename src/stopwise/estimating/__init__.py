@@ -16,7 +16,7 @@ True
 
 from stopwise.estimating.consensus import Consensus, consensus, plurality, vote_shares
 from stopwise.estimating.dependence import Dependence, dependence
-from stopwise.estimating.estimate import Estimate, estimate
+from stopwise.estimating.estimate import Estimate, answer_probabilities, estimate
 from stopwise.estimating.from_pairs import PairEstimate, by_rule_of_thumb, estimate_from_pairs
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Dependence",
     "Estimate",
     "PairEstimate",
+    "answer_probabilities",
     "by_rule_of_thumb",
     "consensus",
     "dependence",

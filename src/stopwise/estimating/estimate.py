@@ -176,3 +176,21 @@ def _believed(groups: Groups, belief: FloatArray) -> FloatArray:
     answered = (groups.codes >= 0) * belief
     total = answered.sum(axis=1, keepdims=True)
     return np.asarray(groups.same @ belief / np.where(total > 0, total, 1.0))
+
+
+def answer_probabilities(
+    codes: ArrayLike, abstentions: Abstentions = "go on", *, labels: int | None = None
+) -> FloatArray:
+    """For every item and stage, the probability that the answer there is right.
+
+    >>> answer_probabilities([[0, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]] * 50)[1].round(2)
+    array([0.52, 0.52, 0.48])
+    """
+    table = as_codes(codes)
+    found = estimate(table, abstentions=abstentions, labels=labels, bootstraps=0)
+    groups = Groups.of(table, np.ones(len(table)))
+    deeper = _believed(groups, found.belief)[groups.inverse]
+    right = (1 - found.lean) * found.consensus.right + found.lean * deeper
+    who = answering_stages(table, abstentions)
+    given = np.take_along_axis(right, np.maximum(who, 0), axis=1)
+    return np.asarray(np.where(who >= 0, given, 0.0))

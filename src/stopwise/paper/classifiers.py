@@ -48,7 +48,7 @@ missing."""
 
 @dataclass(frozen=True)
 class Predictions:
-    """Out-of-fold predictions (one row per item, one column per classifier), truth, features."""
+    """Out-of-fold predictions, the truth, the features; one row per item, one column per stage."""
 
     outputs: IntArray
     truth: IntArray

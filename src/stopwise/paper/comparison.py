@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from stopwise.paper.experiments import Run
 from stopwise.paper.instances import get_dataset
-from stopwise.paper.running import Point, Result, Results
+from stopwise.paper.running import Results, RunResult
+from stopwise.simulation.results import CurvePoint
 
 # Points were read off printed plots; two numbers this near cannot be told apart.
 READING_ERROR = 0.03
@@ -22,7 +23,7 @@ class Compared:
     """The last point of a curve, or one margin of figure 2c, beside the published one."""
 
     run: Run
-    ours: Point
+    ours: CurvePoint
     published: float | None
     growth: float
 
@@ -44,11 +45,11 @@ class Compared:
         return "agrees" if off <= READING_ERROR else "near" if off <= NEAR else "differs"
 
 
-def growth_exponent(result: Result) -> float:
+def growth_exponent(result: RunResult) -> float:
     """The b of regret ~ T^b over the second half of the rounds; nan where there is no regret.
 
-    >>> points = [Point(n, n**0.5, 0, 0) for n in (250, 500, 1000)]
-    >>> round(growth_exponent(Result("reference", tuple(points))), 6)
+    >>> points = [CurvePoint(n, n**0.5, 0, 0) for n in (250, 500, 1000)]
+    >>> round(growth_exponent(RunResult("reference", tuple(points))), 6)
     0.5
     """
     last = result.final
@@ -89,8 +90,8 @@ def check_claims(rows: Iterable[Compared]) -> list[Claim]:
         for source in ("calibrated", "retrained"):
             shown = [r for r in rows if r.run.figure == figure and r.run.source == source]
             claims += _order_claim(shown, figure, source)
-    for sweep in ("optimal-arm-1", "optimal-arm-2"):
-        claims += _transition_claim([r for r in rows if r.run.instance == sweep], sweep)
+    for curve in ("optimal-arm-1", "optimal-arm-2"):
+        claims += _transition_claim([r for r in rows if r.run.instance == curve], curve)
     return claims
 
 
@@ -137,14 +138,14 @@ def _order_claim(shown: list[Compared], figure: str, source: str) -> list[Claim]
     ]
 
 
-def _transition_claim(shown: list[Compared], sweep: str) -> list[Claim]:
+def _transition_claim(shown: list[Compared], curve: str) -> list[Claim]:
     at = {row.run.x: row.ours for row in shown}
     if not {-0.03, 0.0, 0.03} <= set(at):
         return []
     before, here, after = at[-0.03], at[0.0], at[0.03]
     return [
         Claim(
-            f"Figure 2c: the regret falls where ξ turns positive ({sweep.replace('-', ' ')})",
+            f"Figure 2c: the regret falls where ξ turns positive ({curve.replace('-', ' ')})",
             before.ci_low > here.ci_high and here.ci_low > after.ci_high,
             f"{before.mean:.0f} at ξ = -0.03, {here.mean:.0f} at 0, {after.mean:.0f} at 0.03",
         )

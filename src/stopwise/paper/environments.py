@@ -12,6 +12,7 @@ from stopwise.paper.classifiers import retrained_heart, retrained_pima
 from stopwise.paper.files import read_toml
 from stopwise.paper.instances import Source, get_dataset
 from stopwise.problem import Problem
+from stopwise.simulation.streams import Stream
 
 ARMS = ("arm 1", "arm 2", "arm 3")
 
@@ -24,7 +25,7 @@ class Environment:
     """A problem, and the order in which a simulation meets its patterns."""
 
     problem: Problem
-    stream: str
+    stream: Stream
 
 
 def make_environment(dataset: str, source: Source, costs: Costs) -> Environment:
@@ -36,7 +37,7 @@ def make_environment(dataset: str, source: Source, costs: Costs) -> Environment:
     >>> make_environment("bsc", "as-printed", Costs.from_cumulative((0.05, 0.285, 0.45))).stream
     'independent'
     """
-    stream = "round-robin" if source == "retrained" else "independent"
+    stream: Stream = "round-robin" if source == "retrained" else "independent"
     return Environment(_joint(dataset, source).with_costs(costs), stream)
 
 

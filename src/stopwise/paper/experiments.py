@@ -21,7 +21,7 @@ PAPER_HORIZON = 10_000
 
 
 @dataclass(frozen=True)
-class Sweep:
+class MarginCurve:
     """One curve of figure 2c: which arm is optimal, and whose cost is moved."""
 
     optimal_arm: int
@@ -40,7 +40,7 @@ class Figure:
     instances: tuple[int, ...] = ()
     margins: tuple[float, ...] = ()
     other_margin: float = 0.0
-    sweeps: Mapping[str, Sweep] | None = None
+    margin_curves: Mapping[str, MarginCurve] | None = None
 
     @property
     def over_rounds(self) -> bool:
@@ -53,7 +53,7 @@ class Run:
     """One simulation, and where its points go.
 
     Attributes:
-        instance: "1" to "5", or the name of a sweep.
+        instance: "1" to "5", or the name of a curve.
         x: the margin, where the figure is over margins; the run then gives one point.
     """
 
@@ -81,7 +81,7 @@ class Run:
         return f"{self.dataset}-{self.instance}{margin}-{self.source}"
 
     def published(self, horizon: int) -> Mapping[float, float]:
-        """The published points that a run of `horizon` rounds can be compared with, by x.
+        """The published points that a run of this many rounds can be held against, by x.
 
         A point over rounds holds for any longer run; one over margins only at the paper's horizon.
         """
@@ -106,9 +106,9 @@ def load_figures() -> dict[str, Figure]:
 
 
 def _figure(id: str, form: dict[str, Any]) -> Figure:
-    sweeps = {
-        name: Sweep(row["optimal_arm"], row["varied_arm"], tuple(row["first_costs"]))
-        for name, row in form.get("sweeps", {}).items()
+    margin_curves = {
+        name: MarginCurve(row["optimal_arm"], row["varied_arm"], tuple(row["first_costs"]))
+        for name, row in form.get("margin_curves", {}).items()
     }
     return Figure(
         id=id,
@@ -118,7 +118,7 @@ def _figure(id: str, form: dict[str, Any]) -> Figure:
         instances=tuple(form.get("instances", ())),
         margins=tuple(form.get("margins", ())),
         other_margin=form.get("other_margin", 0.0),
-        sweeps=sweeps,
+        margin_curves=margin_curves,
     )
 
 
@@ -159,9 +159,9 @@ def _runs_over_rounds(figure: Figure) -> Iterator[Run]:
 
 
 def _runs_over_margins(figure: Figure) -> Iterator[Run]:
-    for name, sweep in (figure.sweeps or {}).items():
+    for name, curve in (figure.margin_curves or {}).items():
         for margin in figure.margins:
-            environment = margin_environment(figure, sweep, margin)
+            environment = margin_environment(figure, curve, margin)
             if environment is not None:
                 for policy in figure.policies:
                     yield Run(
@@ -169,20 +169,20 @@ def _runs_over_margins(figure: Figure) -> Iterator[Run]:
                     )
 
 
-def margin_environment(figure: Figure, sweep: Sweep, margin: float) -> Environment | None:
+def margin_environment(figure: Figure, curve: MarginCurve, margin: float) -> Environment | None:
     """The calibrated joint distribution under costs that give this margin, or None.
 
     C_j = C_i* + p_i*j + xi for the varied arm, and with `other_margin` for any other arm beyond the
     optimal one. None where no such costs exist: the optimal arm stays optimal only while
     xi > -(p_i*j - (gamma_i* - gamma_j)), and cumulative costs may not fall.
     """
-    best = sweep.optimal_arm - 1
-    start = Costs.from_cumulative((*sweep.first_costs, 1.0, 1.0)[:3])
+    best = curve.optimal_arm - 1
+    start = Costs.from_cumulative((*curve.first_costs, 1.0, 1.0)[:3])
     rates = make_environment(figure.dataset, "calibrated", start).problem.disagreements
-    costs = list(sweep.first_costs)
+    costs = list(curve.first_costs)
     for arm in range(best + 1, 3):
-        xi = margin if arm == sweep.varied_arm - 1 else figure.other_margin
-        costs.append(round(sweep.first_costs[best] + float(rates[best, arm]) + xi, 12))
+        xi = margin if arm == curve.varied_arm - 1 else figure.other_margin
+        costs.append(round(curve.first_costs[best] + float(rates[best, arm]) + xi, 12))
     if any(later < sooner for sooner, later in itertools.pairwise(costs)):
         return None
     environment = make_environment(

@@ -12,7 +12,8 @@ import numpy as np
 from stopwise.lazy import missing
 from stopwise.paper.experiments import Figure, Run
 from stopwise.paper.instances import get_dataset
-from stopwise.paper.running import Point, Result, Results, Settings
+from stopwise.paper.running import PaperSettings, Results, RunResult
+from stopwise.simulation.results import CurvePoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +57,7 @@ def require_matplotlib() -> None:
         raise missing("drawing the figures", "matplotlib")
 
 
-def draw(figure: Figure, results: Results, settings: Settings) -> dict[str, bytes]:
+def draw(figure: Figure, results: Results, settings: PaperSettings) -> dict[str, bytes]:
     """The figure's files: {"svg": ..., "png": ...}, the same bytes for the same results."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -78,7 +79,9 @@ def draw(figure: Figure, results: Results, settings: Settings) -> dict[str, byte
     return files
 
 
-def _draw_over_rounds(canvas: Canvas, figure: Figure, results: Results, settings: Settings) -> None:
+def _draw_over_rounds(
+    canvas: Canvas, figure: Figure, results: Results, settings: PaperSettings
+) -> None:
     """One panel for each source, the calibrated one first; the published points are in both."""
     sources = tuple(reversed(get_dataset(figure.dataset).sources))
     panels = canvas.subplots(1, len(sources))
@@ -102,7 +105,9 @@ def _draw_over_rounds(canvas: Canvas, figure: Figure, results: Results, settings
     _legend(canvas, panels[0], any(run.published(settings.horizon) for run, _ in results), settings)
 
 
-def _curve(panel: Axes, at: int, run: Run, result: Result, name: str, settings: Settings) -> None:
+def _curve(
+    panel: Axes, at: int, run: Run, result: RunResult, name: str, settings: PaperSettings
+) -> None:
     rounds = [0, *(point.round for point in result.curve)]
     means = [0.0, *(point.mean for point in result.curve)]
     panel.plot(rounds, means, color=COLOURS[at], linewidth=1.6, label=name)
@@ -110,7 +115,7 @@ def _curve(panel: Axes, at: int, run: Run, result: Result, name: str, settings: 
     _published(panel, at, run.published(settings.horizon))
 
 
-def _bars(panel: Axes, at: int, x: Sequence[float], points: Sequence[Point]) -> None:
+def _bars(panel: Axes, at: int, x: Sequence[float], points: Sequence[CurvePoint]) -> None:
     low = [point.ci_low for point in points]
     high = [point.ci_high for point in points]
     panel.vlines(x, low, high, color=COLOURS[at], linewidth=1.6)
@@ -124,7 +129,7 @@ def _published(panel: Axes, at: int, points: Mapping[float, float]) -> None:
     )  # fmt: skip
 
 
-def _legend(canvas: Canvas, panel: Axes, published: bool, settings: Settings) -> None:
+def _legend(canvas: Canvas, panel: Axes, published: bool, settings: PaperSettings) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -144,14 +149,14 @@ def _legend(canvas: Canvas, panel: Axes, published: bool, settings: Settings) ->
     )  # fmt: skip
 
 
-def _draw_over_margins(canvas: Canvas, results: Results, settings: Settings) -> None:
+def _draw_over_margins(canvas: Canvas, results: Results, settings: PaperSettings) -> None:
     panel = canvas.subplots()
     canvas.subplots_adjust(left=0.105, right=0.985, top=0.94, bottom=0.215)
-    sweeps = list(dict.fromkeys(run.instance for run, _ in results))
-    for at, sweep in enumerate(sweeps):
-        shown = [(run, result.final) for run, result in results if run.instance == sweep]
+    curves = list(dict.fromkeys(run.instance for run, _ in results))
+    for at, curve in enumerate(curves):
+        shown = [(run, result.final) for run, result in results if run.instance == curve]
         x = [run.x for run, _ in shown if run.x is not None]
-        name = sweep.replace("optimal-arm-", "Optimal arm ")
+        name = curve.replace("optimal-arm-", "Optimal arm ")
         panel.plot(x, [point.mean for _, point in shown], color=COLOURS[at], label=name)
         _bars(panel, at, x, [point for _, point in shown])
         _published(panel, at, shown[0][0].published(settings.horizon))

@@ -9,7 +9,7 @@ from string import Template
 from stopwise.paper.classifiers import distance_to_printed, heart_readings, retrained_heart
 from stopwise.paper.comparison import Compared
 from stopwise.paper.page import show_margin, show_regret, sign, table
-from stopwise.paper.running import Settings
+from stopwise.paper.running import PaperSettings
 from stopwise.paper.tables import InstanceRow
 from stopwise.theory import (
     ALPHA,
@@ -114,7 +114,9 @@ def setting() -> str:
     return _SETTING
 
 
-def bounds(rows: Sequence[InstanceRow], compared: Sequence[Compared], settings: Settings) -> str:
+def bounds(
+    rows: Sequence[InstanceRow], compared: Sequence[Compared], settings: PaperSettings
+) -> str:
     """The theorems as stated, in numbers, each with the doubt about it."""
     horizon = settings.horizon
     measured = {
@@ -179,6 +181,6 @@ def differences(rows: Sequence[InstanceRow]) -> str:
     )
 
 
-def repeat(settings: Settings) -> str:
+def repeat(settings: PaperSettings) -> str:
     """How to run it again, all of it or one instance."""
     return _REPEAT.substitute(vars(settings))

@@ -12,7 +12,7 @@ from stopwise.paper.experiments import Figure, load_figures, margin_environment
 from stopwise.paper.figures import POLICY_NAMES
 from stopwise.paper.instances import Dataset, Source, load_datasets
 from stopwise.paper.page import Raw, mark, show_margin, show_regret, sign, table
-from stopwise.paper.running import Results, Settings
+from stopwise.paper.running import PaperSettings, Results
 from stopwise.paper.tables import InstanceRow
 
 TITLE = "Thompson Sampling for Unsupervised Sequential Selection, reproduced"
@@ -22,7 +22,7 @@ def build_report(
     rows: Sequence[InstanceRow],
     results: Results,
     drawings: Mapping[str, bytes],
-    settings: Settings,
+    settings: PaperSettings,
 ) -> str:
     """The whole page.
 
@@ -45,7 +45,7 @@ def build_report(
     return page.whole_page(TITLE, "\n".join(sections))
 
 
-def _head(results: Results, figures: Sequence[Figure], settings: Settings) -> str:
+def _head(results: Results, figures: Sequence[Figure], settings: PaperSettings) -> str:
     engines = ", ".join(sorted({result.engine for _, result in results})) or "none"
     missing = [id for id in load_figures() if id not in {figure.id for figure in figures}]
     lines = [
@@ -163,7 +163,9 @@ def _flags_table(dataset: Dataset, by_source: Mapping[Source, Sequence[InstanceR
     )  # fmt: skip
 
 
-def _figure(figure: Figure, svg: bytes, compared: Sequence[Compared], settings: Settings) -> str:
+def _figure(
+    figure: Figure, svg: bytes, compared: Sequence[Compared], settings: PaperSettings
+) -> str:
     rows = [row for row in compared if row.run.figure == figure.id]
     caption = f"Figure {figure.id}. {figure.title}. Lines and bars: ours. Open markers: published."
     if len(figure.policies) > 1:
@@ -208,9 +210,9 @@ def _figure(figure: Figure, svg: bytes, compared: Sequence[Compared], settings: 
 def _sweep_note(figure: Figure) -> str:
     missing = [
         f"{name.replace('-', ' ')}, ξ = {margin:+.2f}"
-        for name, sweep in (figure.sweeps or {}).items()
+        for name, curve in (figure.margin_curves or {}).items()
         for margin in figure.margins
-        if margin_environment(figure, sweep, margin) is None
+        if margin_environment(figure, curve, margin) is None
     ]
     note = (
         "BSC calibrated; the cost of one arm beyond the optimal one moves so that its margin is ξ,"

@@ -17,13 +17,13 @@ from stopwise.paper.experiments import Run, choose_figures, list_runs, load_figu
 from stopwise.paper.figures import draw, require_matplotlib
 from stopwise.paper.report import build_report
 from stopwise.paper.running import (
-    Result,
-    Settings,
+    PaperSettings,
+    RunResult,
     load_results,
     run_all,
-    write_whole,
 )
 from stopwise.paper.tables import instance_rows, instances_csv, regret_csv, regret_rows
+from stopwise.storage import write_whole
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Reproduction:
 
 def reproduce(
     folder: Path,
-    settings: Settings,
+    settings: PaperSettings,
     *,
     only: Sequence[str] = (),
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    finished: Callable[[Run, Result, int, int], None] | None = None,
+    finished: Callable[[Run, RunResult, int, int], None] | None = None,
 ) -> Reproduction:
     """Run the figures named in `only` (all if none is), then write what is known in `folder`.
 
@@ -64,7 +64,7 @@ def reproduce(
     )
 
 
-def write_outputs(folder: Path, settings: Settings) -> Reproduction:
+def write_outputs(folder: Path, settings: PaperSettings) -> Reproduction:
     """Make all files from the kept results of these settings.
 
     A figure of other settings, left by an earlier call, is removed: what lies in the folder always
@@ -72,7 +72,7 @@ def write_outputs(folder: Path, settings: Settings) -> Reproduction:
     """
     rows = instance_rows()
     write_whole(folder / "tables" / "instances.csv", instances_csv(rows))
-    results: list[tuple[Run, Result]] = []
+    results: list[tuple[Run, RunResult]] = []
     drawings = {}
     for figure in load_figures().values():
         runs = list_runs([figure.id])

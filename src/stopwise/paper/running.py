@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stopwise.checks import StopwiseError, finite_number, whole_number
+from stopwise.checks import finite_number, whole_number
 from stopwise.paper.experiments import POINTS, Run
+from stopwise.simulation.results import CurvePoint
+from stopwise.storage import write_whole
 from stopwise.version import __version__
 
 FORM = 1
 
 
 @dataclass(frozen=True)
-class Settings:
+class PaperSettings:
     """What the command line sets for all runs."""
 
     horizon: int = 10_000
@@ -41,40 +41,30 @@ class Settings:
     def grid(self) -> list[int]:
         """The rounds of the curves: tenths of the horizon.
 
-        >>> Settings().grid[:3]
+        >>> PaperSettings().grid[:3]
         [1000, 2000, 3000]
         """
         return [self.horizon * tenth // POINTS for tenth in range(1, POINTS + 1)]
 
 
 @dataclass(frozen=True)
-class Point:
-    """Mean regret and its 95 % interval after a number of rounds."""
-
-    round: int
-    mean: float
-    ci_low: float
-    ci_high: float
-
-
-@dataclass(frozen=True)
-class Result:
+class RunResult:
     """What is kept of a run."""
 
     engine: str
-    curve: tuple[Point, ...]
+    curve: tuple[CurvePoint, ...]
 
     @property
-    def final(self) -> Point:
+    def final(self) -> CurvePoint:
         """The last point of the curve."""
         return self.curve[-1]
 
 
-Results = Sequence[tuple[Run, Result]]
+Results = Sequence[tuple[Run, RunResult]]
 """Runs with what came of them, in the order of the paper."""
 
 
-def describe(run: Run, settings: Settings) -> dict[str, Any]:
+def describe(run: Run, settings: PaperSettings) -> dict[str, Any]:
     """Everything that the result of a run depends on, in a form that can be written down."""
     return {
         "form": FORM,
@@ -89,38 +79,38 @@ def describe(run: Run, settings: Settings) -> dict[str, Any]:
     }
 
 
-def result_file(folder: Path, run: Run, settings: Settings) -> Path:
+def result_file(folder: Path, run: Run, settings: PaperSettings) -> Path:
     """Where the result of a run is kept. Equal runs of two figures share one file."""
     text = json.dumps(describe(run, settings), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return folder / "runs" / f"{run.label}-{run.policy_name}-{digest}.json"
 
 
-def load_result(folder: Path, run: Run, settings: Settings) -> Result | None:
+def load_result(folder: Path, run: Run, settings: PaperSettings) -> RunResult | None:
     """The kept result, or None where there is none that can be trusted."""
     try:
         form = json.loads(result_file(folder, run, settings).read_text(encoding="utf-8"))
         if form["settings"] != describe(run, settings):
             return None
-        curve = tuple(Point(**point) for point in form["curve"])
+        curve = tuple(CurvePoint(**point) for point in form["curve"])
         if [point.round for point in curve] != settings.grid:
             return None
         for point in curve:
             for name in ("mean", "ci_low", "ci_high"):
                 finite_number(name, getattr(point, name))
-        return Result(engine=str(form["engine"]), curve=curve)
+        return RunResult(engine=str(form["engine"]), curve=curve)
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         # Not there, or cut off or changed by someone: it is run again.
         return None
 
 
-def load_results(folder: Path, runs: Iterable[Run], settings: Settings) -> Results:
+def load_results(folder: Path, runs: Iterable[Run], settings: PaperSettings) -> Results:
     """All kept results of these runs."""
     found = ((run, load_result(folder, run, settings)) for run in runs)
     return [(run, result) for run, result in found if result is not None]
 
 
-def save_result(folder: Path, run: Run, settings: Settings, result: Result) -> None:
+def save_result(folder: Path, run: Run, settings: PaperSettings, result: RunResult) -> None:
     """Keep a result; a file is either complete or not there."""
     form = {
         "settings": describe(run, settings),
@@ -130,33 +120,14 @@ def save_result(folder: Path, run: Run, settings: Settings, result: Result) -> N
     write_whole(result_file(folder, run, settings), json.dumps(form) + "\n")
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file beside its place and move it there, so that nobody ever sees half of it."""
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
-            part.write(data)
-        Path(part.name).chmod(0o666 & ~_umask())
-        Path(part.name).replace(path)
-    except OSError as error:
-        raise StopwiseError(f"{path}: cannot be written ({error.strerror})") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def run_all(
     runs: Iterable[Run],
     folder: Path,
-    settings: Settings,
+    settings: PaperSettings,
     *,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    finished: Callable[[Run, Result, int, int], None] | None = None,
+    finished: Callable[[Run, RunResult, int, int], None] | None = None,
 ) -> None:
     """Run what is not kept yet.
 
@@ -196,9 +167,9 @@ def run_all(
             jobs=jobs,
             progress=within,
         )
-        result = Result(
+        result = RunResult(
             engine=simulation.engine,
-            curve=tuple(Point(p.round, p.mean, p.ci_low, p.ci_high) for p in simulation.curve),
+            curve=tuple(CurvePoint(p.round, p.mean, p.ci_low, p.ci_high) for p in simulation.curve),
         )
         save_result(folder, run, settings, result)
         done += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +11,7 @@ from stopwise.checks import positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
-from stopwise.policies.uss_ucb import upper_bounds
+from stopwise.policies.uss_ucb import bound_of
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ class Hanawal2(Policy):
         object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
-        passes = costs.thresholds >= upper_bounds(evidence, round, self.alpha)
-        count = costs.stage_count
-        for i in range(count - 1):
-            if passes[i, i + 1 :].all():
-                return certain_depth(count, i)
-        return certain_depth(count, count - 1)
+        x, last = costs.thresholds, costs.stage_count - 1
+        scaled_log = self.alpha * math.log(round)
+        for i in range(last):
+            if all(x[i, j] >= bound_of(evidence, i, j, scaled_log) for j in range(i + 1, last + 1)):
+                return certain_depth(costs.stage_count, i)
+        return certain_depth(costs.stage_count, last)
 
     def record(self, evidence: Evidence, round: int, prefix: Sequence[Hashable]) -> None:
         """Count the round; of the first one, only the pairs with the last stage."""

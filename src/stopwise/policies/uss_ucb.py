@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
-
-import numpy as np
 
 from stopwise.checks import positive_number
 from stopwise.costs import Costs, FloatArray
@@ -13,16 +12,25 @@ from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
 
 
-def upper_bounds(evidence: Evidence, round: int, alpha: float) -> FloatArray:
-    """`D/N + sqrt(alpha ln t / N)` for every pair; infinite where nothing was seen.
+def upper_bound(disagreed: float, seen: float, scaled_log: float) -> float:
+    """`D/N + sqrt(alpha ln t / N)`, infinite where nothing was seen; `scaled_log` is alpha ln t.
 
-    >>> seen, disagreed = [[0, 4], [0, 0]], [[0, 1], [0, 0]]
-    >>> upper_bounds(Evidence.from_counts(seen, disagreed), 1, 0.5)[0, 1]
-    np.float64(0.25)
+    >>> upper_bound(1, 4, 0.0), upper_bound(1, 4, 1.0)
+    (0.25, 0.75)
     """
-    seen = np.where(evidence.seen > 0, evidence.seen, 1)
-    bounds = evidence.disagreed / seen + np.sqrt(alpha * np.log(round) / seen)
-    return np.where(evidence.seen > 0, bounds, np.inf)
+    if seen == 0.0:
+        return math.inf
+    return disagreed / seen + math.sqrt(scaled_log / seen)
+
+
+def bound_of(evidence: Evidence, i: int, j: int, scaled_log: float) -> float:
+    """The upper bound on the disagreement of stages i < j.
+
+    >>> bound_of(Evidence.from_codes([[0, 1], [0, 0]]), 0, 1, 0.0)
+    0.5
+    """
+    seen, disagreed = evidence.counts(i, j)
+    return upper_bound(disagreed, seen, scaled_log)
 
 
 @dataclass(frozen=True)
@@ -48,12 +56,12 @@ class UssUcb(Policy):
         object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
-        u = upper_bounds(evidence, round, self.alpha)
-        x = costs.thresholds
-        count = costs.stage_count
-        for i in range(count - 1):
-            low = bool((x[:i, i] <= u[:i, i]).all())
-            high = bool((x[i, i + 1 :] > u[i, i + 1 :]).all())
-            if low and high:
-                return certain_depth(count, i)
-        return certain_depth(count, count - 1)
+        x, last = costs.thresholds, costs.stage_count - 1
+        scaled_log = self.alpha * math.log(round)
+        for i in range(last):
+            low = all(x[j, i] <= bound_of(evidence, j, i, scaled_log) for j in range(i))
+            if low and all(
+                x[i, j] > bound_of(evidence, i, j, scaled_log) for j in range(i + 1, last + 1)
+            ):
+                return certain_depth(costs.stage_count, i)
+        return certain_depth(costs.stage_count, last)

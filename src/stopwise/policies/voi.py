@@ -35,6 +35,48 @@ def rounds_that_count(rounds: float, seen: float) -> float:
     return max(float(rounds), LATE_CAUTION * math.sqrt(float(rounds) * seen))
 
 
+def price_of_looks(kappa: float, stage_count: int, stage: int) -> float:
+    """What a look from a stage must promise for its cost: kappa (deeper stages)^(-1/4).
+
+    Every deeper stage is one more chance to be wrong about stopping here.
+
+    >>> price_of_looks(1.5, 17, 0)
+    0.75
+    """
+    return kappa / math.sqrt(math.sqrt(stage_count - 1.0 - stage))
+
+
+def looks_to_learn(seen: float, disagreed: float, threshold: float) -> float:
+    """About how many looks change the evidence by one unit.
+
+    >>> looks_to_learn(0, 0, 0.5), looks_to_learn(10, 5, 0.5)
+    (1.0, 11.0)
+    """
+    looks = seen + 1.0
+    if disagreed < threshold * seen:
+        looks /= max(1.0, 2.0 * seen * bernoulli_kl(disagreed / seen, threshold))
+    return looks
+
+
+def stakes(
+    a: float, b: float, threshold: float, below: float, above: float, weight: float
+) -> tuple[float, float, float]:
+    """E(p - c)+, E(c - p)+ and E[p; p < c] for p ~ Beta(a, b), from its tails at c, the threshold.
+
+    With weight = c^a (1-c)^b / B(a, b): E[p; p > c] = mean P(Beta(a+1, b) > c), and that tail is
+    P(Beta(a, b) > c) + weight/a.
+
+    >>> stakes(1.0, 1.0, 0.5, 0.5, 0.5, 0.25)   # p is uniform
+    (0.125, 0.125, 0.125)
+    """
+    mean, step = a / (a + b), weight / (a + b)
+    return (
+        max(0.0, (mean - threshold) * above + step),
+        max(0.0, (threshold - mean) * below + step),
+        max(0.0, mean * (below - weight / a)),
+    )
+
+
 def value_of_looking(
     seen: float, disagreed: float, threshold: float, excess: float, stake: float = 0.0
 ) -> tuple[float, float, float]:
@@ -55,17 +97,14 @@ def value_of_looking(
 
     c = threshold
     a, b = disagreed + 1.0, seen - disagreed + 1.0
-    mean = a / (a + b)
     weight = float(np.exp(xlogy(a, c) + xlog1py(b, -c) - betaln(a, b)))  # c^a (1-c)^b / B(a, b)
-    # E[p; p > c] = mean P(Beta(a+1, b) > c), and that tail is P(Beta(a, b) > c) + weight/a.
-    above = float(betaincc(a, b, c))
-    gain = max(0.0, (mean - c) * above + weight / (a + b), stake * above)
-    lost = max(0.0, (c - mean) * float(betainc(a, b, c)) + weight / (a + b))
-    below = max(0.0, mean * (float(betainc(a, b, c)) - weight / a))
-    looks = seen + 1.0
-    if seen and disagreed < c * seen:
-        looks /= max(1.0, 2 * seen * bernoulli_kl(disagreed / seen, c))
-    return gain, lost + excess * below, looks
+    below, above = float(betainc(a, b, c)), float(betaincc(a, b, c))
+    gain, lost, under = stakes(a, b, c, below, above, weight)
+    return (
+        max(gain, stake * above),
+        lost + excess * under,
+        looks_to_learn(seen, disagreed, c),
+    )
 
 
 @dataclass(frozen=True)
@@ -83,7 +122,7 @@ class _Voi(Policy):
             raise fail("rho0", self.rho0, "a number, 0 or more")
 
     def excess(self, evidence: Evidence) -> float:
-        """How much more than its margin an unneeded look costs: rho.
+        """What an unneeded look costs beyond its margin, as a share of the disagreement: rho.
 
         Under strong dominance the outputs of a round switch at most once along the cascade, so the
         share of rounds that switch again shows how far that fails. A deeper stage that is no worse
@@ -112,8 +151,7 @@ class _Voi(Policy):
                 return True
             stake = 0.0 if i == last else max(0.0, expected_margin(last, j))
             gain, loss, looks = value_of_looking(seen, disagreed, threshold, excess, stake)
-            # Every deeper stage is one more chance to be wrong about stopping at i.
-            price = self.kappa / math.sqrt(math.sqrt(costs.stage_count - 1 - i))
+            price = price_of_looks(self.kappa, costs.stage_count, i)
             return gain >= loss or rounds_that_count(rounds, seen) * gain >= price * loss * looks
 
         return worth

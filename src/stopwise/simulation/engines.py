@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.lazy import missing
 from stopwise.policies.base import Policy
 from stopwise.problem import IntArray, Problem
+from stopwise.simulation.compiled import has_kernel
 from stopwise.simulation.reference import run_replication
 from stopwise.simulation.streams import Stream
+
+EngineName = Literal["auto", "fast", "reference"]
 
 
 class Engine(Protocol):
@@ -68,7 +71,18 @@ class ReferenceEngine:
         return np.stack(tables)
 
 
-def choose_engine(name: str, problem: Problem, policy: Policy, stream: Stream) -> Engine:
+def check_engine(name: str) -> EngineName:
+    """Refuse an unknown engine.
+
+    >>> check_engine("fast")
+    'fast'
+    """
+    if name not in get_args(EngineName):
+        raise fail("engine", name, "auto, fast or reference")
+    return name  # type: ignore[return-value]
+
+
+def choose_engine(name: EngineName, problem: Problem, policy: Policy, stream: Stream) -> Engine:
     """The engine of that name; "auto" takes the fast one where it knows the policy.
 
     >>> from stopwise import Costs, make_policy
@@ -77,16 +91,12 @@ def choose_engine(name: str, problem: Problem, policy: Policy, stream: Stream) -
     >>> choose_engine("reference", problem, make_policy("uss-ts"), "independent").name
     'reference'
     """
-    if name not in ("auto", "fast", "reference"):
-        raise fail("engine", name, "auto, fast or reference")
-    if name == "reference":
+    if check_engine(name) == "reference":
         return ReferenceEngine(problem, policy, stream)
-    from stopwise.simulation.fast import FastEngine, has_shortcut
-
-    if not has_shortcut(policy):
+    if not has_kernel(policy):
         if name == "fast":
             raise StopwiseError(
-                f"engine: the fast one has no shortcut for {policy.name}; use auto or reference,"
+                f"engine: the fast one has no kernel for {policy.name}; use auto or reference,"
                 " or give the policy a compiled_rule"
             )
         return ReferenceEngine(problem, policy, stream)
@@ -99,4 +109,6 @@ def choose_engine(name: str, problem: Problem, policy: Policy, stream: Stream) -
             file=sys.stderr,
         )
         return ReferenceEngine(problem, policy, stream)
+    from stopwise.simulation.fast import FastEngine
+
     return FastEngine(problem, policy, stream)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import importlib
 import sys
 import threading
 from collections.abc import Callable
@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stopwise.policies.base import Policy
-from stopwise.policies.fixed import FixedStage
-from stopwise.policies.hanawal2 import Hanawal2
-from stopwise.policies.imed import Imed
-from stopwise.policies.oracle import Oracle
-from stopwise.policies.uss_ts import UssTs
-from stopwise.policies.uss_ts_jump import UssTsJump, UssTsTempered
 from stopwise.policies.uss_ts_literal import UssTsLiteral
-from stopwise.policies.uss_ucb import UssUcb
-from stopwise.policies.voi import UssVoi, UssVoiAnytime
 from stopwise.problem import IntArray, Problem
+from stopwise.simulation.compiled import (
+    ALWAYS_THE_SAME,
+    SETTINGS_OF,
+    confidence_settings,
+    thompson_settings,
+)
 from stopwise.simulation.streams import Stream
 
 if TYPE_CHECKING:
-    from stopwise.simulation.kernels.confidence.bounds import Rule
     from stopwise.simulation.kernels.patterns import Tables
 
 # (tables, thresholds, grid, uniform states, generator, result); fills the result.
@@ -34,103 +31,43 @@ Kernel = Callable[[Any, Any, IntArray, Any, Any, IntArray], None]
 
 
 @lru_cache(maxsize=64)
-def shortcut(policy: Policy) -> Kernel:
-    """The compiled loop of a policy that has one (see `has_shortcut`).
+def kernel_of(policy: Policy) -> Kernel:
+    """The compiled loop of a policy that has one (see `has_kernel`).
 
     Remembered, so that a user's `compiled_rule` is compiled once and not for every chunk.
     """
-    if _is_built_in(policy):
-        return _BUILT_IN[type(policy)](policy)
+    if type(policy) in ALWAYS_THE_SAME:
+        return _always(policy)
+    if type(policy) in SETTINGS_OF:
+        return _built_in(policy)
     from stopwise.simulation.kernels import plain
 
     rule = policy.compiled_rule()
-    assert rule is not None, "has_shortcut said so"
+    assert rule is not None, "has_kernel said so"
     return lambda tables, x, grid, states, rng, result: plain.run_many(
         tables, x, rule, grid, states, result
     )
 
 
-def has_shortcut(policy: Policy) -> bool:
-    """Whether the fast engine knows the policy; loads no compiler to find out.
+def _built_in(policy: Policy) -> Kernel:
+    from stopwise.simulation.kernels import replications
 
-    >>> has_shortcut(UssTs())
-    True
-    """
-    return _is_built_in(policy) or policy.compiled_rule() is not None
-
-
-def _is_built_in(policy: Policy) -> bool:
-    """The type must match exactly, since a subclass may have changed the rule.
-
-    The recurrences step by whole observations, so counts times a fraction have no shortcut.
-    """
-    return type(policy) in _BUILT_IN and float(getattr(policy, "temper", 1)).is_integer()
-
-
-def thompson_settings(policy: UssTs | UssTsJump) -> tuple[float, float, int, int]:
-    """What the Thompson kernels need to know of a policy: both priors, the walk, the temper."""
-    from stopwise.simulation.kernels.thompson import walks
-
-    a, b = float(policy.prior_disagreed), float(policy.prior_agreed)
-    if isinstance(policy, UssTsJump):
-        return a, b, walks.JUMP_WALK, int(policy.temper)
-    return a, b, walks.STEP_WALK, 1
-
-
-def _thompson(policy: Any) -> Kernel:
-    from stopwise.simulation.kernels.thompson import replications
-
-    settings = thompson_settings(policy)
+    settings = _settings(policy)
     return lambda tables, x, grid, states, rng, result: replications.run_many(
-        tables, x, *settings, grid, states, rng, result
+        tables, x, settings, grid, states, rng, result
     )
 
 
-def _literal(policy: Any) -> Kernel:
-    from stopwise.simulation.kernels.thompson import literal
+def _settings(policy: Policy) -> Any:
+    """The settings for `run_many`; the family that runs them is imported, so that it is known."""
+    if type(policy) is UssTsLiteral:
+        from stopwise.simulation.kernels.thompson import literal
 
-    a, b = policy.prior_disagreed, policy.prior_agreed
-    return lambda tables, x, grid, states, rng, result: literal.run_many(
-        tables, x, a, b, grid, states, rng, result
-    )
-
-
-def confidence_rule(policy: UssUcb | Hanawal2) -> Rule:
-    """What the kernel of the confidence-bound rules needs to know of a policy."""
-    from stopwise.simulation.kernels.confidence.bounds import Rule
-
-    ucb = isinstance(policy, UssUcb)
-    return Rule(policy.alpha, two_sided=ucb, strict=ucb, first_counts_last_only=not ucb)
-
-
-def _confidence(policy: Any) -> Kernel:
-    from stopwise.simulation.kernels.confidence import replications
-
-    rule = confidence_rule(policy)
-    return lambda tables, x, grid, states, rng, result: replications.run_many(
-        tables, x, rule, grid, states, rng, result
-    )
-
-
-def value_settings(policy: UssVoi | UssVoiAnytime | Imed) -> tuple[int, float, float, int]:
-    """What the kernels of elimination walks need to know of a policy; see `worth`."""
-    from stopwise.simulation.kernels.value import worth
-
-    if isinstance(policy, UssVoiAnytime):
-        return worth.VOI_ANYTIME, float(policy.kappa), float(policy.rho0), policy.head_start
-    assert policy.horizon is not None, "for_horizon was called"
-    if isinstance(policy, UssVoi):
-        return worth.VOI, float(policy.kappa), float(policy.rho0), policy.horizon
-    return worth.IMED, math.log(policy.horizon) - policy.margin, 0.0, policy.horizon
-
-
-def _value(policy: Any) -> Kernel:
-    from stopwise.simulation.kernels.value import replications
-
-    settings = value_settings(policy)
-    return lambda tables, x, grid, states, rng, result: replications.run_many(
-        tables, x, *settings, grid, states, rng, result
-    )
+        return literal.LiteralSettings(policy.prior_disagreed, policy.prior_agreed)
+    make = SETTINGS_OF[type(policy)]
+    family = {thompson_settings: "thompson", confidence_settings: "confidence"}.get(make, "value")
+    importlib.import_module(f"stopwise.simulation.kernels.{family}.replications")
+    return make(policy)
 
 
 def _always(policy: Any) -> Kernel:
@@ -141,21 +78,6 @@ def _always(policy: Any) -> Kernel:
         result[:, :, stage] = grid
 
     return fill
-
-
-_BUILT_IN: dict[type[Policy], Callable[[Any], Kernel]] = {
-    FixedStage: _always,
-    Oracle: _always,
-    UssTs: _thompson,
-    UssTsJump: _thompson,
-    UssTsTempered: _thompson,
-    UssTsLiteral: _literal,
-    UssUcb: _confidence,
-    Hanawal2: _confidence,
-    UssVoi: _value,
-    UssVoiAnytime: _value,
-    Imed: _value,
-}
 
 
 @dataclass(frozen=True)
@@ -185,7 +107,7 @@ class FastEngine:
         seeds = np.random.SeedSequence(seed, spawn_key=(indices.start,))
         bulk_seed, uniform_seed = seeds.spawn(2)
         states = uniform_seed.generate_state(4 * len(indices), np.uint64).reshape(-1, 4)
-        shortcut(self.policy)(
+        kernel_of(self.policy)(
             self._tables,
             np.array(self.problem.costs.thresholds),
             grid,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from stopwise.checks import fail, whole_number
 from stopwise.problem import IntArray
+
+GridName = Literal["linear", "log"]
 
 POINTS = 100
 
@@ -15,7 +18,7 @@ LONGEST = 2**53
 """The longest horizon: whole numbers up to here are exact as floats too."""
 
 
-def make_grid(grid: str | Sequence[int], horizon: int) -> IntArray:
+def make_grid(grid: GridName | Sequence[int], horizon: int) -> IntArray:
     """Rounds of a linear or logarithmic grid, or those given; the horizon is always the last.
 
     >>> make_grid("linear", 5)

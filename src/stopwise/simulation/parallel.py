@@ -24,7 +24,7 @@ _HELPING = 8
 
 @dataclass(frozen=True)
 class Workers:
-    """Who computes: a number of threads or processes of this machine, or a Dask cluster.
+    """Who computes: threads or processes of this machine, or a Dask cluster.
 
     Args:
         jobs: how many workers; -1 for one for every core. A cluster uses all it has.
@@ -39,7 +39,7 @@ class Workers:
     """
 
     jobs: int = 1
-    backend: str = "auto"
+    backend: Backend = "auto"
     scheduler: str | None = None
 
     def __post_init__(self) -> None:

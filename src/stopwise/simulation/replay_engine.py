@@ -19,17 +19,14 @@ from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.lazy import missing
 from stopwise.policies.base import Policy
-from stopwise.policies.fixed import FixedStage
-from stopwise.policies.hanawal2 import Hanawal2
-from stopwise.policies.imed import Imed
-from stopwise.policies.oracle import Oracle
-from stopwise.policies.uss_ts import UssTs
-from stopwise.policies.uss_ts_jump import UssTsJump, UssTsTempered
-from stopwise.policies.uss_ts_literal import UssTsLiteral
-from stopwise.policies.uss_ucb import UssUcb
-from stopwise.policies.voi import UssVoi, UssVoiAnytime
 from stopwise.problem import IntArray
-from stopwise.simulation.fast import confidence_rule, thompson_settings, value_settings
+from stopwise.simulation.compiled import (
+    ALWAYS_THE_SAME,
+    SETTINGS_OF,
+    confidence_settings,
+    has_kernel,
+    thompson_settings,
+)
 
 Order = Literal["log", "shuffled"]
 Depths = NDArray[np.uint8]
@@ -59,12 +56,13 @@ def has_row_kernel(policy: Policy) -> bool:
     The built-in policies have a kernel (counts times a fraction, `temper=1.5`, have none), and so
     has a policy with a `compiled_rule`; all need numba.
 
-    >>> has_row_kernel(UssTs()), has_row_kernel(UssTsJump(temper=1.5))
+    >>> from stopwise import make_policy
+    >>> has_row_kernel(make_policy("uss-ts")), has_row_kernel(make_policy("uss-ts-jump:temper=1.5"))
     (True, False)
     """
     if importlib.util.find_spec("numba") is None:
         return False
-    return _is_built_in(policy) or policy.compiled_rule() is not None
+    return has_kernel(policy)
 
 
 def replay_rows(
@@ -95,8 +93,9 @@ def replay_rows(
         seed: feeds one `numpy.random.SeedSequence`, spawned for every replication.
         jobs: threads; -1 for one for every core.
 
-    >>> codes = [[0, 0], [0, 1], [1, -1]] * 100
-    >>> runs = list(replay_rows(UssTs(), codes, Costs.from_cumulative((0, 0.6)), replications=2))
+    >>> from stopwise import make_policy
+    >>> codes, costs = [[0, 0], [0, 1], [1, -1]] * 100, Costs.from_cumulative((0, 0.6))
+    >>> runs = list(replay_rows(make_policy("uss-ts"), codes, costs, replications=2))
     >>> len(runs), runs[0].depths.shape, runs[0].depths.mean() < 0.5
     (2, (300,), np.True_)
     """
@@ -140,17 +139,42 @@ def row_kernel(policy: Policy) -> RowKernel:
     """The compiled loop of a policy over rows; refused where it has none."""
     if importlib.util.find_spec("numba") is None:
         raise missing("replay: the compiled loop", "numba")
-    if _is_built_in(policy):
-        return _BUILT_IN[type(policy)](policy)
-    rule = policy.compiled_rule()
-    if rule is None:
+    if not has_kernel(policy):
         raise StopwiseError(
             f"replay: {policy.name} has no compiled loop; run the plain one, or give the policy a"
             " compiled_rule"
         )
+    if type(policy) in ALWAYS_THE_SAME:
+        return _always(policy)
+    if type(policy) in SETTINGS_OF:
+        return _built_in(policy)
     from stopwise.simulation.kernels import plain
 
+    rule = policy.compiled_rule()
+    assert rule is not None, "has_kernel said so"
     return lambda codes, x, state, depths: plain.run_rows(codes, x, rule, state, depths)
+
+
+def _built_in(policy: Policy) -> RowKernel:
+    from stopwise.simulation.kernels.confidence import over_rows as confidence
+    from stopwise.simulation.kernels.thompson import over_rows as thompson
+    from stopwise.simulation.kernels.value import over_rows as value
+
+    make = SETTINGS_OF[type(policy)]
+    settings = make(policy)
+    if make is thompson_settings:
+        return lambda codes, x, state, depths: thompson.run_rows(codes, x, settings, state, depths)
+    run = confidence.run_rows if make is confidence_settings else value.run_rows
+    return lambda codes, x, state, depths: run(codes, x, settings, depths)
+
+
+def _always(policy: Any) -> RowKernel:
+    """A rule that has decided needs no loop."""
+
+    def fill(codes: Any, x: FloatArray, state: Any, depths: Depths) -> None:
+        depths[:] = range(len(x))[policy.stage]
+
+    return fill
 
 
 def _check_codes(codes: ArrayLike, costs: Costs) -> NDArray[np.int32]:
@@ -163,53 +187,3 @@ def _check_codes(codes: ArrayLike, costs: Costs) -> NDArray[np.int32]:
     if costs.stage_count > _MOST_STAGES:
         raise fail("codes", f"{costs.stage_count} stages", f"at most {_MOST_STAGES} stages")
     return np.asarray(np.maximum(table, -1), dtype=np.int32)
-
-
-def _is_built_in(policy: Policy) -> bool:
-    """The type must match exactly, since a subclass may have changed the rule."""
-    return type(policy) in _BUILT_IN and float(getattr(policy, "temper", 1)).is_integer()
-
-
-def _thompson(policy: Any) -> RowKernel:
-    from stopwise.simulation.kernels.thompson import over_rows
-
-    settings = thompson_settings(policy)
-    return lambda codes, x, state, depths: over_rows.run_rows(codes, x, *settings, state, depths)
-
-
-def _confidence(policy: Any) -> RowKernel:
-    from stopwise.simulation.kernels.confidence import over_rows
-
-    rule = confidence_rule(policy)
-    return lambda codes, x, state, depths: over_rows.run_rows(codes, x, rule, depths)
-
-
-def _value(policy: Any) -> RowKernel:
-    from stopwise.simulation.kernels.value import over_rows
-
-    settings = value_settings(policy)
-    return lambda codes, x, state, depths: over_rows.run_rows(codes, x, *settings, depths)
-
-
-def _always(policy: Any) -> RowKernel:
-    """A rule that has decided needs no loop."""
-
-    def fill(codes: Any, x: FloatArray, state: Any, depths: Depths) -> None:
-        depths[:] = range(len(x))[policy.stage]
-
-    return fill
-
-
-_BUILT_IN: dict[type[Policy], Callable[[Any], RowKernel]] = {
-    FixedStage: _always,
-    Oracle: _always,
-    UssTs: _thompson,
-    UssTsLiteral: _thompson,
-    UssTsJump: _thompson,
-    UssTsTempered: _thompson,
-    UssUcb: _confidence,
-    Hanawal2: _confidence,
-    UssVoi: _value,
-    UssVoiAnytime: _value,
-    Imed: _value,
-}

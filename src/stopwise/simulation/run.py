@@ -10,11 +10,11 @@ from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.registry import make_policy
 from stopwise.problem import Problem
-from stopwise.simulation.engines import choose_engine
-from stopwise.simulation.grids import make_grid
-from stopwise.simulation.parallel import Workers, run_in_order
+from stopwise.simulation.engines import EngineName, choose_engine
+from stopwise.simulation.grids import GridName, make_grid
+from stopwise.simulation.parallel import Backend, Workers, run_in_order
 from stopwise.simulation.results import Simulation, summarise
-from stopwise.simulation.streams import check_stream
+from stopwise.simulation.streams import Stream, check_stream
 
 
 def simulate(
@@ -24,11 +24,11 @@ def simulate(
     horizon: int,
     replications: int,
     seed: int = 0,
-    stream: str = "independent",
-    grid: str | Sequence[int] = "linear",
-    engine: str = "auto",
+    stream: Stream = "independent",
+    grid: GridName | Sequence[int] = "linear",
+    engine: EngineName = "auto",
     jobs: int = 1,
-    backend: str = "auto",
+    backend: Backend = "auto",
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:

@@ -2,283 +2,189 @@
 
 A folder holds the sweep: `grid.json` says which one it is, `cells/` has one small Parquet file for
 every finished cell, and `sweep.parquet` has them all once the last is done. Every file appears
-whole or not at all, so a sweep that was stopped, however rudely, goes on where it was.
+whole or not at all, so a sweep that was stopped, in whatever way, goes on where it was.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
-import os
 import time
-import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
+from stopwise.checks import StopwiseError, finite_number
+from stopwise.display import html_table, new_axes
 from stopwise.lazy import load
-from stopwise.policies.registry import make_policy
-from stopwise.problem import Problem
+from stopwise.simulation.parallel import Backend
 from stopwise.simulation.run import simulate
-from stopwise.simulation.streams import check_stream
+from stopwise.simulation.sweep_grid import Cell, digest
+from stopwise.simulation.sweep_grid import Sweep as Sweep
+from stopwise.simulation.sweep_grid import read_sweep as read_sweep
+from stopwise.storage import write_whole
 from stopwise.version import __version__
 
-T = TypeVar("T")
-
-_VERSION = 1
-_KEYS = ("problems", "policies", "horizons", "seeds", "replications", "stream", "engine")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One simulation of the sweep."""
-
-    problem: str
-    policy: str
-    horizon: int
-    seed: int
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """What GRID.toml asks for, checked and complete.
+class SweepResult:
+    """The table of a finished sweep: one row for every cell.
 
     Attributes:
-        problems: by the name under which they stand in the table.
-        replications: the same for every cell.
+        path: the Parquet file that holds it.
     """
 
-    problems: dict[str, Problem]
-    policies: tuple[str, ...]
-    horizons: tuple[int, ...]
-    seeds: tuple[int, ...]
-    replications: int
-    stream: str
-    engine: str
+    path: Path
 
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        """All simulations, in the order in which they run."""
-        return tuple(
-            Cell(*choice)
-            for choice in product(self.problems, self.policies, self.horizons, self.seeds)
+    def to_frame(self) -> polars.DataFrame:
+        """All cells as a polars frame."""
+        return load("to_frame", "polars").read_parquet(self.path)  # type: ignore[no-any-return]
+
+    def plot(self, problem: str | None = None, ax: Axes | None = None) -> Axes:
+        """Mean regret against the horizon, one line for each policy, on matplotlib axes.
+
+        Args:
+            problem: which problem; may be left out where there is one. Seeds are averaged.
+            ax: axes to draw on; new ones by default.
+        """
+        pl, table = load("plot", "polars"), self.to_frame()
+        names = table["problem"].unique(maintain_order=True).to_list()
+        if problem is None and len(names) == 1:
+            problem = names[0]
+        if problem is None or problem not in names:
+            raise StopwiseError(f"problem: got {problem!r}, but need one of {', '.join(names)}")
+        ax = new_axes(ax)
+        chosen = table.filter(pl.col("problem") == problem)
+        for (policy,), part in chosen.group_by("policy", maintain_order=True):
+            means = part.group_by("horizon").agg(pl.col("regret_mean").mean()).sort("horizon")
+            ax.plot(means["horizon"], means["regret_mean"], marker="o", label=str(policy))
+        ax.set(xscale="log", xlabel="horizon (rounds)", ylabel="mean regret (mistakes)")
+        ax.set_ylim(bottom=0)
+        ax.set_title(problem)
+        ax.legend(frameon=False)
+        return ax
+
+    def _repr_html_(self) -> str:
+        columns = ["problem", "policy", "horizon", "seed", "regret_mean"]
+        table = self.to_frame()
+        rest = len(table) - 100
+        return html_table(
+            ["problem", "policy", "horizon", "seed", "mean regret"],
+            table.select(columns).head(100).rows(),
+            title=f"Sweep of {len(table)} simulations",
+            note=f"{rest} more rows are in {self.path}." if rest > 0 else "",
         )
-
-    def form(self) -> dict[str, Any]:
-        """What makes it this sweep and no other; problems by a digest of all they say."""
-        return {
-            "version": _VERSION,
-            "problems": {name: digest(problem) for name, problem in self.problems.items()},
-            "policies": list(self.policies),
-            "horizons": list(self.horizons),
-            "seeds": list(self.seeds),
-            "replications": self.replications,
-            "stream": self.stream,
-            "engine": self.engine,
-        }
-
-
-def digest(problem: Problem) -> str:
-    """A short fingerprint of a problem."""
-    return hashlib.sha256(problem.to_json().encode()).hexdigest()[:16]
-
-
-def read_sweep(
-    text: str, folder: Path, named: Callable[[str], Problem | None] = lambda name: None
-) -> Sweep:
-    """Read GRID.toml; paths and patterns of problem files are relative to `folder`.
-
-    Args:
-        named: gives the problem of a name that is no file, or None if it knows none.
-
-    >>> read_sweep("policies = ['uss-ts']", Path("."))
-    Traceback (most recent call last):
-    ...
-    stopwise.checks.StopwiseError: grid: the field 'problems' is missing
-    """
-    try:
-        form = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StopwiseError(f"grid: this is not TOML ({error})") from None
-    known_keys("grid", form, _KEYS)
-    for key in ("problems", "policies", "horizons"):
-        if key not in form:
-            raise StopwiseError(f"grid: the field {key!r} is missing")
-    labels = [make_policy(text).label() for text in _texts(form, "policies")]
-    sweep = Sweep(
-        problems=_read_problems(_texts(form, "problems"), folder, named),
-        policies=_distinct("policies", labels),
-        horizons=_numbers(form, "horizons", least=1),
-        seeds=_numbers({"seeds": [0], **form}, "seeds", least=0),
-        replications=whole_number("replications", form.get("replications", 500), least=1),
-        stream=form.get("stream", "independent"),
-        engine=form.get("engine", "auto"),
-    )
-    if sweep.engine not in ("auto", "fast", "reference"):
-        raise fail("engine", sweep.engine, "auto, fast or reference")
-    for name, problem in sweep.problems.items():
-        try:
-            check_stream(problem, sweep.stream)
-        except StopwiseError as error:
-            raise StopwiseError(f"{name}: {error}") from None
-    return sweep
-
-
-def _texts(form: dict[str, Any], key: str) -> list[str]:
-    values = form[key]
-    if not isinstance(values, list) or not values or not all(isinstance(v, str) for v in values):
-        raise fail(key, values, "a list of texts, at least one")
-    return values
-
-
-def _numbers(form: dict[str, Any], key: str, *, least: int) -> tuple[int, ...]:
-    values = form[key]
-    if not isinstance(values, list) or not values:
-        raise fail(key, values, "a list of whole numbers, at least one")
-    return _distinct(
-        key, [whole_number(f"{key}[{at}]", v, least=least) for at, v in enumerate(values)]
-    )
-
-
-def _distinct(key: str, values: Sequence[T]) -> tuple[T, ...]:
-    for value in values:
-        if values.count(value) > 1:
-            raise fail(key, value, "each only once")
-    return tuple(values)
-
-
-def _read_problems(
-    entries: list[str], folder: Path, named: Callable[[str], Problem | None]
-) -> dict[str, Problem]:
-    problems: dict[str, Problem] = {}
-    for entry in entries:
-        problem = named(entry)
-        found = {entry: problem} if problem is not None else _read_files(entry, folder)
-        for name, value in found.items():
-            if name in problems:
-                raise fail("problems", name, "each only once")
-            problems[name] = value
-    return problems
-
-
-def _read_files(entry: str, folder: Path) -> dict[str, Problem]:
-    pattern = Path(entry)
-    base = Path(pattern.anchor) if pattern.is_absolute() else folder
-    paths = sorted(base.glob(str(pattern.relative_to(pattern.anchor))))
-    if not paths:
-        raise StopwiseError(f"problems: {entry!r} matches no file in {folder}, and no known name")
-    problems = {}
-    for path in paths:
-        try:
-            problems[str(path.relative_to(base))] = Problem.from_json(path.read_bytes())
-        except OSError as error:
-            raise StopwiseError(f"{path}: cannot be read ({error.strerror})") from None
-        except StopwiseError as error:
-            raise StopwiseError(f"{path}: {error}") from None
-    return problems
-
-
-# ---- running it -----------------------------------------------------------------------------
 
 
 def run_sweep(
-    sweep: Sweep,
+    grid: Sweep,
     out: Path,
     *,
     jobs: int = 1,
-    backend: str = "auto",
+    backend: Backend = "auto",
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     finished: Callable[[Cell, int, int], None] | None = None,
-) -> Path:
-    """Run what is not done yet and return the path of the table of all cells.
+) -> SweepResult:
+    """Run what is not done yet and return all cells.
 
     Args:
         out: the folder of the sweep; refused if it holds another one.
         progress: called with (replications done, replications in all), over the whole sweep.
         finished: called with (cell, cells done, cells in all) after each cell.
+
+    >>> import tempfile
+    >>> lines = ["problems = ['one']", "policies = ['fixed:stage=0']", "horizons = [10]"]
+    >>> from stopwise import Costs, Problem
+    >>> costs = Costs.from_cumulative((0.0, 0.1))
+    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> sweep = read_sweep(chr(10).join(lines), folder, lambda name: problem)
+    >>> result = run_sweep(sweep, folder / "out")
+    >>> result.to_frame()["regret_mean"].round(6).to_list()
+    [1.0]
     """
     polars = load("sweep: writing Parquet", "polars")
-    _claim(sweep, out)
-    cells = sweep.cells
-    total = len(cells) * sweep.replications
+    _claim(grid, out)
+    cells = grid.cells
+    total = len(cells) * grid.replications
     for at, cell in enumerate(cells):
         path = _cell_path(out, at)
         if not path.exists():
-            row = _run_cell(sweep, cell, at, total, jobs, backend, scheduler, progress)
-            _write_whole(path, polars.DataFrame([row]).write_parquet)
+            row = _run_cell(grid, cell, at, total, jobs, backend, scheduler, progress)
+            write_whole(path, _parquet(polars.DataFrame([row])))
             if finished is not None:
                 finished(cell, at + 1, len(cells))
         if progress is not None:
-            progress((at + 1) * sweep.replications, total)
+            progress((at + 1) * grid.replications, total)
     table = out / "sweep.parquet"
     frames = [polars.read_parquet(_cell_path(out, at)) for at in range(len(cells))]
-    _write_whole(table, polars.concat(frames).write_parquet)
-    return table
+    write_whole(table, _parquet(polars.concat(frames)))
+    return SweepResult(table)
 
 
-def cells_done(sweep: Sweep, out: Path) -> int:
+def cells_done(grid: Sweep, out: Path) -> int:
     """How many cells of the sweep are already in the folder."""
-    return sum(_cell_path(out, at).exists() for at in range(len(sweep.cells)))
+    return sum(_cell_path(out, at).exists() for at in range(len(grid.cells)))
 
 
 def _cell_path(out: Path, at: int) -> Path:
     return out / "cells" / f"{at:06}.parquet"
 
 
-def _claim(sweep: Sweep, out: Path) -> None:
+def _claim(grid: Sweep, out: Path) -> None:
     """Make the folder this sweep's own, or refuse it if it is another's."""
     mark = out / "grid.json"
-    wanted = json.dumps(sweep.form(), indent=2)
+    wanted = json.dumps(grid.form(), indent=2)
     if mark.exists():
         if mark.read_text(encoding="utf-8") != wanted:
             raise StopwiseError(
                 f"{out}: holds the results of another grid; give another folder with --out,"
                 " or remove this one"
             )
-        for rest in out.glob("**/*.part"):
-            rest.unlink()
+        for pattern in ("**/*.part", "**/.*.tmp"):  # what a killed run, of any version, left
+            for rest in out.glob(pattern):
+                rest.unlink()
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StopwiseError(f"{out}: is not empty and holds no sweep; give another with --out")
     (out / "cells").mkdir(parents=True, exist_ok=True)
-    _write_whole(mark, lambda part: part.write_text(wanted, encoding="utf-8"))
+    write_whole(mark, wanted)
 
 
-def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """The file appears under its name when all of it is on the disk, and not before."""
-    part = path.with_name(path.name + ".part")
-    write(part)
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
-    part.replace(path)
+def _parquet(table: Any) -> bytes:
+    buffer = io.BytesIO()
+    table.write_parquet(buffer)
+    return buffer.getvalue()
 
 
 def _run_cell(
-    sweep: Sweep,
+    grid: Sweep,
     cell: Cell,
     at: int,
     total: int,
     jobs: int,
-    backend: str,
+    backend: Backend,
     scheduler: str | None,
     progress: Callable[[int, int], None] | None,
 ) -> dict[str, Any]:
-    problem = sweep.problems[cell.problem]
+    problem = grid.problems[cell.problem]
     start = time.perf_counter()
-    before = at * sweep.replications
+    before = at * grid.replications
     result = simulate(
         problem,
         cell.policy,
         horizon=cell.horizon,
-        replications=sweep.replications,
+        replications=grid.replications,
         seed=cell.seed,
-        stream=sweep.stream,
+        stream=grid.stream,
         grid=[cell.horizon],
-        engine=sweep.engine,
+        engine=grid.engine,
         jobs=jobs,
         backend=backend,
         scheduler=scheduler,
@@ -294,7 +200,7 @@ def _run_cell(
         "policy": result.policy,
         "horizon": cell.horizon,
         "seed": cell.seed,
-        "replications": sweep.replications,
+        "replications": grid.replications,
         "stream": result.stream,
         "engine": result.engine,
         **regret,

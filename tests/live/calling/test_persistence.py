@@ -145,10 +145,10 @@ def test_the_time_of_an_item_is_over(way):
         Stage("b", lambda item: release.wait(20), 1),
         Stage("c", str, 1),
     ]
-    cascade = Cascade(stages, "fixed", on_failure="skip", deadline=0.05)
+    cascade = Cascade(stages, "fixed", on_failure="skip", deadline=0.5)
     start = time.monotonic()
     answer = ask(cascade, way)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 10
     release.set()
     assert (answer.stage, answer.failures[0][0]) == ("a", "b")
     assert isinstance(answer.failures[0][1], TimeoutError)

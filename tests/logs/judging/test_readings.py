@@ -142,14 +142,10 @@ def _total(analysis, stage):
 
 
 def test_right_more_often_than_the_rule_on_random_cascades():
-    """60 cascades of unlike stages at 5 mistake costs: the headline against the paper's rule.
-
-    The headline was right at 79 % with a mean excess of 3 % when this was written, the rule at
-    37 % with 56 %; the bounds leave room for any change that is not for the worse.
-    """
+    """20 cascades of unlike stages at 3 mistake costs: the headline against the paper's rule."""
     rng = np.random.default_rng(12)
     right, excess, rule = [], [], []
-    for at in range(60):
+    for at in range(20):
         errors = np.clip(
             np.cumsum([rng.uniform(0.15, 0.4), *rng.normal(-0.05, 0.08, 2)]), 0.02, 0.6
         )
@@ -157,7 +153,7 @@ def test_right_more_often_than_the_rule_on_random_cascades():
             errors, rows=int(rng.integers(300, 2000)), kinds=int(rng.integers(2, 6)), seed=at
         )
         own = np.exp(np.cumsum(rng.uniform(0, 1.5, 3)))
-        for mistake_cost in np.geomspace(own.sum(), own.sum() * 60, 5):
+        for mistake_cost in np.geomspace(own.sum(), own.sum() * 60, 3):
             analysis = analyze(
                 log, stages=NAMES, costs=own, mistake_cost=float(mistake_cost), truth="truth"
             )

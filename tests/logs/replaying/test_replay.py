@@ -9,7 +9,10 @@ import pytest
 
 from stopwise import Policy
 from stopwise.checks import StopwiseError
-from stopwise.logs import replay
+from stopwise.logs import LogSettings, replay
+from stopwise.logs.reading.rows import read_rows
+from stopwise.logs.replaying.replay import run_once
+from stopwise.policies.registry import make_policy
 
 GIVEN = {"stages": ["small", "medium", "large"], "costs": [0.01, 0.1, 0.3], "mistake_cost": 1}
 
@@ -79,11 +82,51 @@ def test_partial_rows_are_left_out_and_abstentions_are_no_answer():
         {"a": ["x", None, "y", "x"], "b": ["x", "y", None, "y"], "truth": ["x", "y", "y", "y"]}
     )
     given = {"stages": ["a", "b"], "costs": [0, 0.1], "mistake_cost": 1}
-    result = replay(frame, "fixed:stage=0", **given, truth="truth", replications=1)
+    result = replay(
+        frame, "fixed:stage=0", **given, truth="truth", replications=1, abstentions="mistake"
+    )
     assert result.left_out == 1
     policy = result.outcomes[0]
     assert policy.no_answer == pytest.approx(1 / 3)
     assert policy.error_rate == pytest.approx(2 / 3)
+    going_on = replay(frame, "fixed:stage=0", **given, truth="truth", replications=1).outcomes[0]
+    assert (going_on.no_answer, going_on.error_rate) == (0, pytest.approx(1 / 3))
+    assert going_on.cost == pytest.approx(0.1 / 3)
+
+
+def test_bills_are_those_of_the_rows_met():
+    """Expensive items are those on which the first stage is wrong: mean costs would mislead."""
+    rows = 400
+    hard = np.arange(rows) % 4 == 0
+    frame = pl.DataFrame(
+        {
+            "a": np.where(hard, "x", "y"), "a:cost": np.full(rows, 0.01),
+            "b": np.full(rows, "y"), "b:cost": np.where(hard, 0.4, 0.001),
+        }
+    )  # fmt: skip
+    result = replay(frame, "fixed:stage=1", mistake_cost=1, replications=1)
+    assert result.outcomes[0].cost == pytest.approx(0.01 + (0.4 + 3 * 0.001) / 4)
+    # Going on only where two differ is impossible to know before; always last pays the mean.
+    table = {outcome.name: outcome.cost for outcome in result.outcomes}
+    assert table["always first"] == pytest.approx(0.01)
+    first = replay(frame, "fixed:stage=1", mistake_cost=1, replications=1, rounds=1)
+    assert first.outcomes[0].cost == pytest.approx(0.41)
+
+
+def test_compiled_and_plain_loops_agree_in_law():
+    """Mean stage share over 200 replications each; 6 standard errors have odds below 1e-8."""
+    rng = np.random.default_rng(3)
+    base = rng.integers(0, 2, 150)
+    frame = pl.DataFrame({"a": base, "b": np.where(rng.random(150) < 0.25, 1 - base, base)})
+    settings = LogSettings(stages=("a", "b"), costs=(0, 0.3))
+    rows = read_rows(frame, settings)
+    policy = make_policy("uss-ts")
+    seeds = np.random.SeedSequence(0).spawn(200)
+    order = np.arange(150)
+    plain = [run_once(rows, policy, order, np.random.default_rng(s)).mean() for s in seeds]
+    compiled = replay(frame, settings=settings, replications=200).outcomes[0].stage_share[1]
+    error = np.sqrt(2 * np.var(plain) / 200)
+    assert abs(np.mean(plain) - compiled) <= 6 * error
 
 
 def test_oracle_needs_truth(log):

@@ -19,6 +19,7 @@ from stopwise.simulation.kernels import pairs, random, stream
 from stopwise.simulation.kernels.beta import tails, upper_tail_bound
 from stopwise.simulation.kernels.patterns import make_tables
 from stopwise.simulation.kernels.thompson import walks as walking
+from stopwise.simulation.kernels.thompson.settings import STEP_WALK
 
 FALSE_ALARM_RATE = 1e-9
 """Of each statistical test of this file (bounded)."""
@@ -114,7 +115,7 @@ def test_depth_distribution_is_the_policy() -> None:
             state[i, j, pairs.B] += evidence.seen[i, j] - evidence.disagreed[i, j]
             pairs.anchor(state, i, j)
         found = np.zeros(count)
-        walking.depth_distribution(state, state, 0, walking.STEP_WALK, found)
+        walking.depth_distribution(state, state, 0, STEP_WALK, found)
         wanted = policy.probabilities(evidence, 1, costs)
         compared = wanted > 1e-250
         np.testing.assert_allclose(found[compared], wanted[compared], rtol=1e-9)
@@ -141,7 +142,7 @@ def test_bounds_hold_whatever_is_output(
     disagreed: int, agreed: int, prior: float, x: float, rounds: int, seed: int
 ) -> None:
     state = pairs.new_pairs(np.array([[0, x], [-x, 0]]), disagreed + prior, agreed + prior)
-    bounds = [pairs.cheap_bounds(state, 0, 1, rounds), pairs.dear_bounds(state, 0, 1, rounds)]
+    bounds = [pairs.cheap_bounds(state, 0, 1, rounds), pairs.exact_bounds(state, 0, 1, rounds)]
     rng = np.random.default_rng(seed)
     for more in {0, rounds, int(rng.integers(rounds + 1))}:
         for differ in {0, more, int(rng.integers(more + 1))}:

@@ -22,18 +22,16 @@ class Columns:
 
     Args:
         size: how many items the batch has.
-        stage_count: how many stages the cascade has.
 
-    >>> columns = Columns(3, 2)
+    >>> columns = Columns(3)
     >>> columns.add(np.arange(3), ["a", "b", "a"]), columns.add(np.array([1]), ["a"])
     (True, True)
     >>> columns.answers(), columns.codes().tolist()
-    (['a', 'a', 'a'], [[0, -1], [1, 0], [0, -1]])
+    (['a', 'a', 'a'], [[0, -1], [0, 1], [0, -1]])
     """
 
-    def __init__(self, size: int, stage_count: int) -> None:
+    def __init__(self, size: int) -> None:
         self._size = size
-        self._stage_count = stage_count
         self.stages: list[tuple[IntArray, Any]] = []
 
     def add(self, rows: IntArray, outputs: Any) -> bool:
@@ -44,31 +42,40 @@ class Columns:
         return True
 
     def codes(self) -> IntArray:
-        """A row for each item, a column for each stage: equal where outputs are, -1 for none."""
-        table = np.full((self._size, self._stage_count), -1, dtype=np.int64)
-        outputs = [column for _, column in self.stages]
-        for stage, ((rows, _), coded) in enumerate(zip(self.stages, _coded(outputs), strict=True)):
-            table[rows, stage] = coded
+        """A row for each item, a column for each stage called: equal where outputs are, else -1.
+
+        Items that only the first stage was called for have nothing to compare: 0 for its output.
+        """
+        table = np.full((self._size, len(self.stages)), -1, dtype=np.int64)
+        table[:, 0] = 0
+        if len(self.stages) > 1:
+            deep = self.stages[1][0]
+            columns = [_some(self.stages[0][1], deep), *(column for _, column in self.stages[1:])]
+            for stage, coded in enumerate(_coded(columns)):
+                _put(table[:, stage], self.stages[max(stage, 1)][0], coded)
         return table
 
     def answers(self) -> Any:
         """The deepest output of every item: an array where all stages gave arrays, else a list."""
-        outputs = [column for _, column in self.stages]
-        if not all(isinstance(column, np.ndarray) for column in outputs):
+        # A stage that was called for all items hides what came before it.
+        last = max(at for at, (rows, _) in enumerate(self.stages) if len(rows) == self._size)
+        stages = self.stages[last:]
+        outputs = [column for _, column in stages]
+        if not all(isinstance(column, np.ndarray) for _, column in self.stages):
             answers = list(_values(outputs[0]))
-            for rows, column in self.stages[1:]:
+            for rows, column in stages[1:]:
                 for row, value in zip(rows.tolist(), _values(column), strict=True):
                     answers[row] = value
             return answers
         found = _common_kind(outputs)
         if found is not None:
             array = outputs[0].astype(found)
-            for rows, column in self.stages[1:]:
+            for rows, column in stages[1:]:
                 array[rows] = column
             return array
         array = np.empty(self._size, dtype=object)
-        for rows, column in self.stages:
-            array[rows] = np.array([*_values(column), None], dtype=object)[:-1]
+        for rows, column in stages:
+            _put(array, rows, np.array([*_values(column), None], dtype=object)[:-1])
         return array
 
 
@@ -106,10 +113,15 @@ def _common_kind(columns: Sequence[Any]) -> np.dtype[Any] | None:
 
 def _coded(columns: Sequence[Any]) -> list[IntArray]:
     """Outputs as whole numbers, equal where Python calls the outputs equal."""
+    columns = [_as_whole(column) for column in columns]
     if all(isinstance(column, np.ndarray) for column in columns):
         kinds = {column.dtype.kind for column in columns}
-        whole = kinds <= set(_WHOLE) and np.result_type(*columns).kind in _WHOLE
-        if whole or kinds == {_REAL}:
+        if kinds <= set(_WHOLE) and np.result_type(*columns).kind in _WHOLE:
+            low = min(int(column.min()) for column in columns)
+            high = max(int(column.max()) for column in columns)
+            if -(2**62) <= low <= high < 2**62:
+                return [column.astype(np.int64) - low for column in columns]
+        if kinds == {_REAL}:
             _, codes = np.unique(np.concatenate([*columns]), return_inverse=True)
             ends = np.cumsum([len(column) for column in columns])[:-1]
             return np.split(codes.ravel(), ends)
@@ -118,6 +130,31 @@ def _coded(columns: Sequence[Any]) -> list[IntArray]:
         np.array([known.setdefault(value, len(known)) for value in _values(column)], dtype=np.int64)
         for column in columns
     ]
+
+
+def _as_whole(column: Any) -> Any:
+    """A list of whole numbers as an array of them, if they fit; all else as it is."""
+    if isinstance(column, np.ndarray) or not set(map(type, column)) <= {int, bool}:
+        return column
+    try:
+        return np.array(column, dtype=np.int64)
+    except OverflowError:
+        return column
+
+
+def _put(column: IntArray, rows: IntArray, values: Any) -> None:
+    if len(rows) == len(column):
+        column[:] = values
+    else:
+        column[rows] = values
+
+
+def _some(column: Any, rows: IntArray) -> Any:
+    if len(rows) == len(column):
+        return column
+    return (
+        column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows.tolist()]
+    )
 
 
 def _values(column: Any) -> Any:

@@ -179,11 +179,14 @@ class _ColumnRounds:
         self.depths = np.empty(size, dtype=np.int64)
         self.probabilities = np.empty(size)
         self.groups: list[_Group] = []
-        self.columns = Columns(size, len(self.learner.stages))
+        self.columns = Columns(size)
         for segment, rows in _grouped(segments, size):
             first, number, depths, p = self.learner.begin_many(len(rows), segment)
-            self.depths[rows] = depths
-            self.probabilities[rows] = np.asarray(p)[depths]
+            if len(rows) == size:
+                self.depths, self.probabilities = depths, np.asarray(p)[depths]
+            else:
+                self.depths[rows] = depths
+                self.probabilities[rows] = np.asarray(p)[depths]
             self.groups.append(_Group(segment, rows, first, number, p))
 
     def round(self, group: _Group, place: int) -> Round:
@@ -210,7 +213,8 @@ class _ColumnRounds:
         codes = self.columns.codes()
         costs = np.empty(len(self.depths))
         for group in self.groups:
-            rows = group.rows
+            # All rows are taken as they are: copies of a whole batch would be most of the work.
+            rows = group.rows if len(self.groups) > 1 else slice(None)
             costs[rows] = self.learner.end_many(group.segment, self.depths[rows], codes[rows])
         answers = self.columns.answers()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from stopwise.live.calling import background
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
-from stopwise.live.calling.outputs import USUAL, check_output, is_awaitable, vector_shape
+from stopwise.live.calling.outputs import check_output, is_awaitable, vector_shape
 from stopwise.live.calling.result import CallResult, outputs_of, result_of
 from stopwise.live.calling.retrying import BreakerState, Retry
 from stopwise.live.calling.stage import Stage
@@ -18,6 +18,7 @@ from stopwise.live.calling.threads import Attempt, Job, LeftRunning, Threads, at
 LEAST_SECONDS = 0.001
 """With less time left than this, an item calls no further stage."""
 
+_CallResult = tuple.__new__  # what CallResult(...) does, without the call of a function
 _LABELS = frozenset({str, int, bool, type(None)})
 _LOOP_FIX = "some stages are async; await {} instead"
 
@@ -67,11 +68,19 @@ class StageCaller:
         """Call a stage on an item, which has `limit` seconds left (None: any number)."""
         stage = self.stages[at]
         if self._simple[at] and limit is None and not self.is_async[at]:
-            tried, calls = attempt(stage.call, item), 1
-            if type(tried.value) not in USUAL and is_awaitable(tried.value):
-                tried = self._await_here(at, tried, None)
-        else:
-            tried, calls = self.persist(at, [item] if stage.batch else item, limit)
+            start = time.perf_counter()
+            try:
+                value = stage.call(item)
+            except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
+                tried = Attempt(None, error, time.perf_counter() - start)
+            else:
+                if type(value) in _LABELS and not self.clock:
+                    return _CallResult(CallResult, (value, None, None, None, 0.0))
+                tried = Attempt(value, None, time.perf_counter() - start)
+                if is_awaitable(value):
+                    tried = self._await_here(at, tried, None)
+            return self._result(at, tried, 1, item)
+        tried, calls = self.persist(at, [item] if stage.batch else item, limit)
         return self._result(at, tried, calls, item)
 
     async def call_async(self, at: int, item: Any, limit: float | None = None) -> CallResult:
@@ -85,7 +94,7 @@ class StageCaller:
                 tried = Attempt(None, error, time.perf_counter() - start)
             else:
                 if type(value) in _LABELS and not self.clock:
-                    return CallResult(value, None)
+                    return _CallResult(CallResult, (value, None, None, None, 0.0))
                 tried = Attempt(value, None, time.perf_counter() - start)
             return self._result(at, tried, 1, item)
         tried, calls = await self.persist_async(at, [item] if stage.batch else item, limit)

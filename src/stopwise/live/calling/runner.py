@@ -15,6 +15,7 @@ from stopwise.live.comparing.reader import NOT_COMPARED
 from stopwise.live.learner import Learner
 from stopwise.live.round import Round, RoundOutcome
 
+_NOTHING_ELSE = (None, None, None)  # no cost, no error, no confidence
 OnFailure = Literal["stop", "skip", "raise"]
 
 
@@ -46,6 +47,9 @@ class RoundRunner:
 
     def tell(self, round: Round, result: CallResult) -> None:
         """Tell a round what its next stage gave."""
+        if result[1:4] == _NOTHING_ELSE:
+            round.observe(result[0])
+            return
         self._tell(round, result)
         if result.error is not None and self.on_failure == "raise":
             raise result.error

@@ -21,7 +21,7 @@ def count_columns(
         count: how many stages.
         depths: of every round.
         codes: a row for each round, a column for each stage: equal where the outputs are, -1 where
-            the stage was not called.
+            the stage was not called. Rounds of one stage are not looked at.
 
     >>> count_columns(2, np.array([0, 1]), np.array([[5, -1], [5, 7]])).disagreed
     [1]
@@ -31,7 +31,9 @@ def count_columns(
     values[at.rounds] = len(depths)
     for stage, times in enumerate(np.bincount(depths, minlength=count).tolist()):
         values[at.lengths + stage] = values[at.stops + stage] = times
-    for partition, times in distinct(partitions(codes)):
+    deep = depths > 0
+    called = codes if deep.all() else codes[deep]
+    for partition, times in distinct(partitions(called)):
         added = count_partition(partition)
         for i, j, differs in added.pairs:
             values[at.seen + pair_number(i, j)] += times

@@ -10,29 +10,31 @@ import csv
 import hashlib
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
-from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, label_order
-from stopwise.logs.auditing.labelled import check_names, truth_codes
+from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, order_by_item
+from stopwise.logs.auditing.label_codes import check_names, label_codes
+from stopwise.logs.auditing.labelling_page import labelling_page
 from stopwise.logs.reading.labels import plain_label
 from stopwise.storage import write_whole
 
-_VERSION = 1
+_VERSION = 2
 _FIELDS = ("version", "log", "stages", "cumulative_costs", "mistake_cost", "level", "tolerance",
-           "seed", "labels")  # fmt: skip
+           "seed", "labels", "outputs")  # fmt: skip
 LABEL_COLUMN = "label"
 
 
 @dataclass(frozen=True)
 class AuditState:
-    """Labels by item, and what must not change while they are collected."""
+    """Labels by item, what must not change while they are collected, and what is to be said."""
 
     form: dict[str, Any]
     labels: dict[str, str]
     seed: int
+    notes: list[str]
 
 
 def fingerprint(plan: AuditPlan) -> str:
@@ -43,7 +45,11 @@ def fingerprint(plan: AuditPlan) -> str:
 
 
 def load_state(path: Path, plan: AuditPlan, seed: int) -> AuditState:
-    """The state in a file, or a fresh one; another log or other costs are refused."""
+    """The state in a file, or a fresh one; other stages or given costs are refused.
+
+    A log that has grown is fine: labels of items that are still there, with the same outputs,
+    stay; costs measured in the log may have changed with it.
+    """
     check_names(plan)
     fresh = {
         "version": _VERSION,
@@ -56,20 +62,43 @@ def load_state(path: Path, plan: AuditPlan, seed: int) -> AuditState:
         "tolerance": plan.tolerance,
     }
     if not path.exists():
-        return AuditState(fresh, {}, whole_number("seed", seed, least=0))
+        return AuditState(fresh, {}, whole_number("seed", seed, least=0), [])
     form = parse_json_object(f"state {path}", _read(path))
     known_keys(f"state {path}", form, _FIELDS)
+    grown = form.get("log") != fresh["log"]
+    may_change = {"version", "log"} | ({"cumulative_costs"} if grown else set())
     for field in fresh:
-        if form.get(field) != fresh[field]:
-            what = "the log" if field == "log" else field
+        if field not in may_change and form.get(field) != fresh[field]:
             raise StopwiseError(
-                f"state {path}: {what} is not what it was when this audit began; go on as before,"
+                f"state {path}: {field} is not what it was when this audit began; go on as before,"
                 " or begin again with another --state"
             )
+    if form.get("version") not in (1, _VERSION):
+        raise fail(f"state {path}: version", form.get("version"), f"version {_VERSION}")
     labels = form.get("labels")
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
         raise fail(f"state {path}: labels", labels, "an object from item to label")
-    return AuditState(fresh, dict(labels), whole_number("seed", form.get("seed"), least=0))
+    notes = []
+    if grown:
+        _refuse_other_log(path, plan, labels, form.get("outputs"))
+        notes.append(f"the log has changed since this audit began: {len(plan.rows.items):,} items")
+    return AuditState(fresh, dict(labels), whole_number("seed", form.get("seed"), least=0), notes)
+
+
+def _refuse_other_log(path: Path, plan: AuditPlan, labels: Any, outputs: Any) -> None:
+    """Labelled items must still be in the log, with the outputs that they had."""
+    rows = {item: at for at, item in enumerate(plan.rows.items)}
+    for item in labels:
+        before = outputs.get(item) if isinstance(outputs, dict) else None
+        if item not in rows or (before is not None and before != _outputs(plan, rows[item])):
+            raise StopwiseError(
+                f"state {path}: the log is not what it was when this audit began (item {item!r} is"
+                " gone, or has other outputs); go on as before, or begin again with another --state"
+            )
+
+
+def _outputs(plan: AuditPlan, row: int) -> list[str]:
+    return ["" if code < 0 else plan.rows.labels[code] for code in plan.rows.codes[row]]
 
 
 def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
@@ -85,6 +114,8 @@ def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
         item, label = str(row["item"]), plain_label(row[LABEL_COLUMN])
         if label is None:
             continue
+        item = item if item in known else item.removeprefix("'")
+        label = label.removeprefix("'")
         if item not in known:
             raise fail(f"labels {path}: item", item, "an item of the log that all stages answered")
         before = state.labels.get(item)
@@ -100,29 +131,60 @@ def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
 
 def advance(
     plan: AuditPlan, state_path: Path, labels_path: Path, *, batch: int = 20, seed: int = 0,
-    blind: bool = False,
+    blind: bool = False, page_path: Path | None = None,
 ) -> Audit:  # fmt: skip
-    """One step of an audit: labels in, state saved, verdict updated, next items out."""
+    """One step of an audit: labels in, state saved, verdict updated, next items out.
+
+    Args:
+        page_path: where to write a page on which the labels can be typed in; None for none.
+    """
     batch = whole_number("batch", batch, least=1)
     state = load_state(state_path, plan, seed)
     read_labels(labels_path, plan, state)
-    truth = truth_codes(plan, state.labels)
-    write_whole(state_path, json.dumps({**state.form, "seed": state.seed, "labels": state.labels},
-                                  indent=1) + "\n")  # fmt: skip
-    audit = assess(plan, label_order(plan, state.seed), truth, batch)
+    truth, notes = label_codes(plan, state.labels)
+    rows = {item: at for at, item in enumerate(plan.rows.items)}
+    form = {
+        **state.form,
+        "seed": state.seed,
+        "labels": state.labels,
+        "outputs": {item: _outputs(plan, rows[item]) for item in state.labels},
+    }
+    write_whole(state_path, json.dumps(form, indent=1) + "\n")
+    audit = assess(plan, order_by_item(plan, state.seed), truth, batch)
     write_whole(labels_path, _to_label(plan, audit, blind))
-    return audit
+    if page_path is not None:
+        write_whole(page_path, labelling_page(plan, audit, labels_path.name, blind=blind))
+    return replace(audit, notes=(*state.notes, *notes))
 
 
 def _to_label(plan: AuditPlan, audit: Audit, blind: bool) -> str:
     """The next items as CSV, with what the stages said unless that might sway the reader."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["item", *(() if blind else plan.rows.stages), LABEL_COLUMN])
+    shown = ("shown",) if plan.rows.shown is not None else ()
+    stages = () if blind else plan.rows.stages
+    writer.writerow([inert(name) for name in ("item", *shown, *stages)] + [LABEL_COLUMN])
     for item in audit.next_items:
-        outputs = [plan.rows.labels[code] for code in plan.rows.codes[item]]
-        writer.writerow([plan.rows.items[item], *(() if blind else outputs), ""])
+        outputs = [] if blind else _outputs(plan, item)
+        text_of = [] if plan.rows.shown is None else [plan.rows.shown[item]]
+        cells = [plan.rows.items[item], *text_of, *outputs]
+        writer.writerow([inert(cell) for cell in cells] + [""])
     return text.getvalue()
+
+
+def inert(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula: an apostrophe is put before it.
+
+    >>> inert("=1+1"), inert("-5"), inert("plain")
+    ("'=1+1", '-5', 'plain')
+    """
+    if not cell or cell[0] not in "=+-@\t\r":
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return "'" + cell
+    return cell
 
 
 def _read(path: Path) -> str:
@@ -147,6 +209,8 @@ def audit_dict(audit: Audit, plan: AuditPlan, labels_path: Path) -> dict[str, An
         "worth_labelling": audit.worth_labelling,
         "random_labels": audit.random_labels,
         "level": plan.level,
+        "best_guess": names[audit.guess],
+        "notes": list(audit.notes),
         "pairs": [
             {
                 "shallow": names[pair.shallow],

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from stopwise.checks import StopwiseError, fail, whole_number
-from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, label_order, plan_audit
+from stopwise.checks import fail, whole_number
+from stopwise.logs.auditing.audit import Audit, assess, order_by_item, plan_audit
+from stopwise.logs.auditing.label_codes import check_names, label_codes
 from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.settings import LogOptions
 
@@ -18,6 +19,7 @@ def audit(
     batch: int = 20,
     seed: int = 0,
     tolerance: float = 0.0,
+    strict: bool = False,
     **given: Unpack[LogOptions],
 ) -> Audit:
     """Which stage is best, with as few labels as possible.
@@ -29,10 +31,11 @@ def audit(
     Args:
         log: a file or a data frame, as for `analyze`.
         labels: the right answer by item; items are named by the column `item`, or are numbered
-            from 0. An answer that no stage gave is right too: all stages are wrong there.
+            from 1. An answer that no stage gave is right too: all stages are wrong there.
         batch: how many items to label at a time.
         seed: of the order in which items are drawn.
         tolerance: a difference in cost per item that does not matter.
+        strict: settle only by intervals that hold for any log, at any time; takes more labels.
         given: stages, costs, mistake_cost and whatever else `analyze` takes.
 
     >>> import polars
@@ -44,9 +47,9 @@ def audit(
     ...     labels.update({item: truth[int(item)] for item in found.to_label})
     ...     found = audit(example_log(), labels, **example_settings())
     >>> found.stages[found.best], found.labels
-    ('linear', 40)
+    ('linear', 20)
     """
-    plan = plan_audit(log, tolerance=tolerance, **given)
+    plan = plan_audit(log, tolerance=tolerance, strict=strict, **given)
     check_names(plan)
     known = set(plan.rows.items)
     plain: dict[str, str] = {}
@@ -56,25 +59,7 @@ def audit(
         label = plain_label(value)
         if label is not None:
             plain[str(item)] = label
+    truth, _ = label_codes(plan, plain)
     batch = whole_number("batch", batch, least=1)
-    order = label_order(plan, whole_number("seed", seed, least=0))
-    return assess(plan, order, truth_codes(plan, plain), batch)
-
-
-def check_names(plan: AuditPlan) -> None:
-    """Refuse a log in which two items have one name."""
-    if len(set(plan.rows.items)) != len(plan.rows.items):
-        raise StopwiseError(
-            "item: names are not unique, so labels could not be told apart; name another column"
-            " with --item"
-        )
-
-
-def truth_codes(plan: AuditPlan, labels: Mapping[str, str]) -> dict[int, int]:
-    """Labels by the names of items, as codes by row numbers.
-
-    A label that no stage ever gives is none of their codes: all of them are wrong there.
-    """
-    codes = {label: code for code, label in enumerate(plan.rows.labels)}
-    rows = {item: at for at, item in enumerate(plan.rows.items)}
-    return {rows[item]: codes.get(label, len(codes)) for item, label in labels.items()}
+    order = order_by_item(plan, whole_number("seed", seed, least=0))
+    return assess(plan, order, truth, batch)

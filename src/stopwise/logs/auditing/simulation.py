@@ -10,9 +10,11 @@ import numpy as np
 
 from stopwise.checks import StopwiseError, whole_number
 from stopwise.decisions import TIE, optimal_stage
-from stopwise.logs.auditing.audit import DEEP_PAYS, AuditPlan, label_order
-from stopwise.logs.auditing.confidence_sequence import first_rejection
+from stopwise.logs.auditing.audit import DEEP_PAYS, AuditPlan, best_guess, label_order
 from stopwise.problem import IntArray
+
+GUESS_AFTER = (0, 10, 30, 100)
+"""Numbers of labels after which the best guess is scored."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class AuditSimulation:
         audit_labels, random_labels: of every replication.
         right: share of replications that ended with the truly best stage, or one that costs no
             more than the tolerance above it.
+        guess_excess: how much more than the best stage the best guess costs, mistakes included,
+            after each number of labels in `GUESS_AFTER`, on average.
     """
 
     stages: tuple[str, ...]
@@ -32,6 +36,7 @@ class AuditSimulation:
     audit_labels: IntArray
     random_labels: IntArray
     right: float
+    guess_excess: tuple[float, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise audit --simulate-with --json` prints."""
@@ -51,6 +56,7 @@ class AuditSimulation:
             "audit_labels": summary(self.audit_labels),
             "random_labels": summary(self.random_labels),
             "right": self.right,
+            "best_guess_excess": dict(zip(map(str, GUESS_AFTER), self.guess_excess, strict=True)),
         }
 
 
@@ -80,11 +86,13 @@ def simulate_audit(
     rows = plan.rows
     if rows.truth is None:
         raise StopwiseError("simulate-with: name the column of right answers")
-    totals = (rows.codes != rows.truth[:, None]).mean(axis=0) + rows.costs.in_mistakes
+    totals = (rows.answers != rows.truth[:, None]).mean(axis=0) + rows.costs.in_mistakes
     seeds = np.random.SeedSequence(seed).spawn(replications)
-    counts, right = [], 0
+    counts, guesses, right = [], [], 0
     for at, child in enumerate(seeds):
-        audited, randomly, best = _simulate_once(plan, label_order(plan, child), rows.truth)
+        order = label_order(plan, child)
+        audited, randomly, best = _simulate_once(plan, order, rows.truth)
+        guesses.append([_guess_after(plan, order, rows.truth, number) for number in GUESS_AFTER])
         counts.append((audited, randomly))
         right += bool(totals[best] <= totals.min() + plan.tolerance + TIE)
         if progress is not None:
@@ -98,7 +106,18 @@ def simulate_audit(
         audit_labels=table[:, 0],
         random_labels=table[:, 1],
         right=right / replications,
+        guess_excess=tuple(
+            float(mean) for mean in (totals[np.array(guesses)] / totals.min() - 1).mean(axis=0)
+        ),
     )
+
+
+def _guess_after(plan: AuditPlan, order: IntArray, truth: IntArray, number: int) -> int:
+    """The best guess with this many labels."""
+    worth = plan.worth_labelling(plan.candidates)
+    labelled = np.zeros(len(order), dtype=bool)
+    labelled[order[worth[order]][:number]] = True
+    return best_guess(plan, plan.candidates, order, labelled, truth)
 
 
 def _simulate_once(plan: AuditPlan, order: IntArray, truth: IntArray) -> tuple[int, int, int]:
@@ -107,10 +126,7 @@ def _simulate_once(plan: AuditPlan, order: IntArray, truth: IntArray) -> tuple[i
     for pair in plan.pairs:
         places = np.flatnonzero(plan.differ[pair][order])
         items = order[places]
-        size, above, below = plan.claims(pair)
-        decided = first_rejection(
-            plan.gain(pair, items, truth[items]), size, above, below, plan.alpha
-        )
+        decided = plan.decide(pair, items, truth[items])
         assert decided is not None  # at the latest when every item is labelled
         draws, side = decided
         loser = pair[0] if side == DEEP_PAYS else pair[1]

@@ -47,6 +47,8 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
         raise fail("log", log, ACCEPTED)
     path = str(log)
     files = sorted(glob.glob(path, recursive=True)) if any(sign in path for sign in "*?[") else []  # noqa: PTH207
+    # What an audit writes beside a log is no part of it.
+    files = [file for file in files if not file.endswith(".to-label.csv")]
     if not files:
         files = [path]
     kinds = {_kind(Path(file)) for file in files}

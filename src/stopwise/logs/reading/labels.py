@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -40,6 +41,36 @@ def plain_label(value: object) -> str | None:
     if text.lower() in ("true", "false"):
         return text.lower()
     return text
+
+
+def fold_labels(given: Iterable[str], known: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Labels that people wrote, as the stages write them: case and spaces do not matter.
+
+    Returns:
+        What each label that is written otherwise stands for, and those that no stage ever gives.
+
+    >>> fold_labels(["Positive", "neutral", "negative"], ["positive", "negative"])
+    ({'Positive': 'positive'}, ['neutral'])
+    """
+    known = list(known)
+    exact = set(known)
+    folded: dict[str, list[str]] = {}
+    for label in known:
+        folded.setdefault(_plain(label), []).append(label)
+    renamed, unknown = {}, []
+    for label in dict.fromkeys(given):
+        if label in exact:
+            continue
+        alike = folded.get(_plain(label), [])
+        if len(alike) == 1:
+            renamed[label] = alike[0]
+        else:
+            unknown.append(label)
+    return renamed, unknown
+
+
+def _plain(label: str) -> str:
+    return " ".join(label.casefold().split())
 
 
 def too_many_labels(stage: str, found: int, most: int) -> StopwiseError:

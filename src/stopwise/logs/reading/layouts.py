@@ -17,8 +17,11 @@ from stopwise.logs.reading.wide import open_wide
 from stopwise.logs.settings import LogSettings
 
 
-def open_log(log: object, settings: LogSettings) -> Log:
+def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log:
     """Find the stages of a log and make it wide.
+
+    Args:
+        show: a column to show beside the items, for people who label them.
 
     >>> import polars
     >>> frame = polars.DataFrame({"fast": ["a", "b"], "slow": ["a", "a"]})
@@ -33,10 +36,12 @@ def open_log(log: object, settings: LogSettings) -> Log:
         column = getattr(settings, field)
         if column is not None and column not in types:
             raise no_column(field, column, types)
+    if show is not None and show not in types:
+        raise no_column("show", show, types)
     if _is_long(settings, types):
-        opened = open_long(frame, name, types, settings)
+        opened = open_long(frame, name, types, settings, show)
     else:
-        opened = open_wide(frame, name, types, settings)
+        opened = open_wide(frame, name, types, settings, show)
     return replace(opened, raw=frame if ragged else None)
 
 

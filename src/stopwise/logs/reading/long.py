@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def open_long(frame: pl.LazyFrame, name: str, types: dict[str, Any], settings: LogSettings) -> Log:
+def open_long(
+    frame: pl.LazyFrame,
+    name: str,
+    types: dict[str, Any],
+    settings: LogSettings,
+    show: str | None = None,
+) -> Log:
     """A long log: find its stages, refuse an item that has one twice, and group by item."""
     polars = need_polars()
     item = settings.item or "item"
@@ -45,6 +51,10 @@ def open_long(frame: pl.LazyFrame, name: str, types: dict[str, Any], settings: L
     if settings.truth is not None:
         truth = [polars.col(settings.truth).drop_nulls().first().alias("truth")]
 
+    shown = []
+    if show is not None:
+        shown = [polars.col(show).drop_nulls().first().alias("shown")]
+
     def wide(extra: list[Any]) -> pl.LazyFrame:
         grouped: pl.LazyFrame = ours.group_by(item, maintain_order=True).agg(parts + extra)
         return grouped
@@ -55,7 +65,7 @@ def open_long(frame: pl.LazyFrame, name: str, types: dict[str, Any], settings: L
         stages=stages,
         outputs=wide([]).drop(item),
         truth=wide(truth).drop(item) if truth else None,
-        items=wide(truth + beside).rename({item: "item"}),
+        items=wide(truth + shown + beside).rename({item: "item"}),
         calls_known=(True,) * len(stages),
         measured=measured,
         has_item=True,

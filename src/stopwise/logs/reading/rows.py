@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.abstentions import NO_ANSWER, UNKNOWN, answering_stages
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.reading.beside import BESIDE, read_confidences, read_features
-from stopwise.logs.reading.costs import costs_of
-from stopwise.logs.reading.counting import (
-    NOT_CALLED,
-    count,
-    encode,
-    tell_blanks_apart,
-)
+from stopwise.logs.reading.costs import CostBounds, costs_of
+from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
 from stopwise.logs.reading.files import collect
 from stopwise.logs.reading.layouts import open_log
 from stopwise.logs.reading.log import Log
@@ -34,8 +30,12 @@ class LogRows:
     """The complete rows of a log: those on which every stage was called.
 
     Attributes:
-        codes: one row per item, one column per stage; -1 is *abstained*.
+        codes: outputs, one row per item, one column per stage; -1 is *abstained*.
+        answers: the answer when stopping at each stage, with what an abstention means applied; -1
+            is no answer at all, which no truth ever equals, and -2 one that does not count.
+        spent: what stopping at each stage costs on each item: as billed, or as given.
         items: what each item is called.
+        shown: text to show beside each item; None where no column was named.
         truth: the code of each item's truth, -1 where blank; None where there is none.
         left_out: rows on which some stage was not called.
         confidences: how sure each stage said it was, not a number where it did not; None where no
@@ -48,7 +48,10 @@ class LogRows:
     costs: Costs
     labels: tuple[str, ...]
     codes: IntArray
+    answers: IntArray
+    spent: FloatArray
     items: tuple[str, ...]
+    shown: tuple[str, ...] | None
     truth: IntArray | None
     left_out: int
     confidences: FloatArray | None = None
@@ -60,41 +63,58 @@ class LogRows:
 
     def where(self, index: NDArray[Any]) -> LogRows:
         """Only these rows, by number or by mask."""
-        items = np.asarray(self.items, dtype=object)[index]
+
+        def kept(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(np.asarray(values, dtype=object)[index].tolist())
+
         return replace(
             self,
             codes=self.codes[index],
-            items=tuple(items.tolist()),
+            answers=self.answers[index],
+            spent=self.spent[index],
+            items=kept(self.items),
+            shown=None if self.shown is None else kept(self.shown),
             truth=None if self.truth is None else self.truth[index],
             confidences=None if self.confidences is None else self.confidences[index],
             features={name: column[index] for name, column in self.features.items()},
         )
 
     def evidence(self) -> Evidence:
-        """The pair counters of these rows."""
-        return Evidence.from_codes(self.codes)
+        """The pair counters of the answers."""
+        return Evidence.from_codes(self.counted_answers())
+
+    def counted_answers(self) -> IntArray:
+        """Answers for counting agreement: that there is none is a code of its own."""
+        return np.where(self.answers == NO_ANSWER, len(self.labels) + 1, self.answers)
 
 
-def read_rows(log: object, settings: LogSettings) -> LogRows:
+def read_rows(log: object, settings: LogSettings, show: str | None = None) -> LogRows:
     """Read a log row by row; rows that stopped early are left out.
+
+    Args:
+        show: a column to show to people beside the items.
 
     >>> import polars
     >>> frame = polars.DataFrame({"a": ["x", "y", "x"], "b": ["x", "x", None]})
     >>> rows = read_rows(frame, LogSettings(stages=("a", "b"), costs=(1, 2)))
-    >>> rows.codes.tolist(), rows.left_out
-    ([[0, 0], [1, 0]], 1)
+    >>> rows.codes.tolist(), rows.left_out, rows.spent.tolist()
+    ([[0, 0], [1, 0]], 1, [[1.0, 3.0], [1.0, 3.0]])
     """
-    opened = open_log(log, settings)
-    costs, _ = costs_of(count(opened), settings)
-    return _read(opened, costs)
+    opened = open_log(log, settings, show)
+    costs, bounds = costs_of(count(opened), settings)
+    rows = _read(opened, costs, bounds, show)
+    refuse_no_overlap(rows.stages, rows.evidence())
+    return rows
 
 
-def _read(log: Log, costs: Costs) -> LogRows:
+def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRows:
     columns = [f"y{at}" for at in range(len(log.stages))]
     calls = [f"k{at}" for at, known in enumerate(log.calls_known) if known]
+    bills = [f"c{at}" for at in range(len(log.stages))] if log.measured else []
     extra = (["truth"] if log.truth is not None else []) + (["item"] if log.has_item else [])
+    extra += ["shown"] if show is not None else []
     beside = [n for n in log.items.collect_schema().names() if n.split(" ")[0] in BESIDE]
-    table = collect(log.items.select([*columns, *calls, *extra, *beside]), log.name)
+    table = collect(log.items.select([*columns, *calls, *bills, *extra, *beside]), log.name)
     labels: dict[str, int] = {}
     raw = np.stack([encode(table[name].to_list(), labels) for name in columns], axis=1)
     codes = tell_blanks_apart(log, table, raw)
@@ -104,24 +124,46 @@ def _read(log: Log, costs: Costs) -> LogRows:
             f"{log.name}: no row has every stage called; this needs rows on which all were"
             " (shadow mode)"
         )
+    # Labels of the truth that no stage gives come after those of the stages.
+    known = tuple(labels)
     truth = encode(table["truth"].to_list(), labels)[complete] if "truth" in extra else None
     names = (
         [str(value) for value in table["item"].to_list()]
         if log.has_item
         else [str(at + 1) for at in range(len(codes))]
     )
-    confidences = read_confidences(table, log.stages)
+    who = answering_stages(codes, log.settings.abstentions)
+    answers = np.where(who >= 0, np.take_along_axis(codes, np.maximum(who, 0), axis=1), who)
+    own = np.broadcast_to(np.asarray(bounds.own), codes.shape)
+    if bills:
+        own = np.stack([table[name].fill_null(0.0).to_numpy() for name in bills], axis=1)
+    shown = [str(value or "") for value in table["shown"].to_list()] if show is not None else None
     rows = LogRows(
         name=log.name,
         stages=log.stages,
         costs=costs,
-        labels=tuple(labels),
-        codes=codes[complete],
-        items=tuple(np.asarray(names, dtype=object)[complete].tolist()),
-        truth=truth,
+        labels=known if truth is None else tuple(labels),
+        codes=codes,
+        answers=answers,
+        spent=_spent(own, who, goes_on=log.settings.abstentions == "go on"),
+        items=tuple(names),
+        shown=None if shown is None else tuple(shown),
+        truth=None,
         left_out=int((~complete).sum()),
-        confidences=None if confidences is None else confidences[complete],
-        features={name: column[complete] for name, column in read_features(table).items()},
+        confidences=read_confidences(table, log.stages),
+        features=read_features(table),
     )
-    refuse_no_overlap(rows.stages, rows.evidence())
-    return rows
+    return replace(rows.where(complete), truth=truth)
+
+
+def _spent(own: FloatArray, who: IntArray, *, goes_on: bool) -> FloatArray:
+    """What stopping at each stage costs, item by item: all stages up to the one that answers.
+
+    >>> _spent(np.array([[1.0, 2.0, 4.0]]), np.array([[1, 1, -1]]), goes_on=True)
+    array([[3., 3., 7.]])
+    """
+    last = own.shape[1] - 1
+    stages = np.broadcast_to(np.arange(last + 1), who.shape)
+    nobody = last if goes_on else stages
+    reached = np.where(who == NO_ANSWER, nobody, np.where(who == UNKNOWN, stages, who))
+    return np.asarray(np.take_along_axis(np.cumsum(own, axis=1), reached, axis=1))

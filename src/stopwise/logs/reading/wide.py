@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def open_wide(frame: pl.LazyFrame, name: str, types: dict[str, Any], settings: LogSettings) -> Log:
+def open_wide(
+    frame: pl.LazyFrame,
+    name: str,
+    types: dict[str, Any],
+    settings: LogSettings,
+    show: str | None = None,
+) -> Log:
     """A wide log: find its stages, and choose the columns that are to be read."""
     polars = need_polars()
     billed = tuple(c.removesuffix(COST_SUFFIX) for c in types if c.endswith(COST_SUFFIX))
@@ -40,6 +46,7 @@ def open_wide(frame: pl.LazyFrame, name: str, types: dict[str, Any], settings: L
         chosen.append(polars.col(settings.segment).alias("segment"))
     item = settings.item or ("item" if "item" in types and "item" not in stages else None)
     items = [polars.col(item).alias("item")] if item is not None else []
+    items += [polars.col(show).alias("shown")] if show is not None else []
     truth = [polars.col(settings.truth).alias("truth")] if settings.truth is not None else []
     return Log(
         name=name,

@@ -58,24 +58,24 @@ class Scorer:
         self._wrong: FloatArray | None = None
         if rows.truth is not None:
             # No answer is no right answer: a cascade that ends there has not served the item.
-            self._wrong = (rows.codes != rows.truth[:, None]).astype(np.float64)
-            totals = self._wrong.mean(axis=0) + rows.costs.in_mistakes
+            self._wrong = (rows.answers != rows.truth[:, None]).astype(np.float64)
+            totals = self._wrong.mean(axis=0) + rows.spent.mean(axis=0) / rows.costs.mistake_cost
             self.best_total = float(totals.min())
             self.optimal_stage = optimal_stage(totals)
 
     def values(self, index: IntArray, depths: IntArray) -> dict[str, float]:
         """Averages over the items of a run."""
         rows = self.rows
-        answers = rows.codes[index, depths]
-        last = rows.codes[index, -1]
+        answers = rows.answers[index, depths]
+        last = rows.answers[index, -1]
         found = {
-            "cost": float(np.asarray(rows.costs.cumulative)[depths].mean()),
+            "cost": float(rows.spent[index, depths].mean()),
             "differs": float(((answers != last) & (answers >= 0)).mean()),
             "no_answer": float((answers < 0).mean()),
         }
         if self._wrong is not None:
             found["error_rate"] = float(self._wrong[index, depths].mean())
-            total = found["error_rate"] + float(rows.costs.in_mistakes[depths].mean())
+            total = found["error_rate"] + found["cost"] / rows.costs.mistake_cost
             found["regret"] = total - self.best_total
         return found
 

@@ -22,6 +22,7 @@ from stopwise.policies.per_item.learning import learn_over
 from stopwise.policies.registry import make_policy
 from stopwise.policies.situation import SituationPolicy
 from stopwise.problem import IntArray
+from stopwise.simulation.replay_engine import has_row_kernel, replay_rows
 
 if TYPE_CHECKING:
     import polars
@@ -175,15 +176,14 @@ def replay(
 def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Generator) -> IntArray:
     """One run over the rows in this order; the depth of every round.
 
-    The policy is handed the outputs of the stages that it called and nothing else.
+    The policy is handed the answers at the stages that it called and nothing else.
     """
     if isinstance(policy, SituationPolicy):
         met = rows.observations().where(order)
         return learn_over(policy, rows.stages, met, rows.costs, rng)[0]
     evidence = Evidence(len(rows.stages))
-    outputs = [
-        tuple(ABSTAINED if code < 0 else code for code in row) for row in rows.codes[order].tolist()
-    ]
+    answers = rows.counted_answers()[order]
+    outputs = [tuple(ABSTAINED if code < 0 else code for code in row) for row in answers.tolist()]
     depths = np.empty(len(order), dtype=np.int64)
     for at, output in enumerate(outputs):
         depth = policy.draw(evidence, at + 1, rows.costs, rng)
@@ -195,28 +195,41 @@ def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gene
 def _runs(
     rows: LogRows,
     policy: Policy,
-    order: str,
+    order: Literal["log", "shuffled"],
     length: int,
     replications: int,
     seed: int,
     jobs: int,
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[Run]:
-    from joblib import Parallel, delayed
+    """Runs in the compiled engine; policies without a kernel in the plain loop."""
+    runs: Iterator[Run]
+    if has_row_kernel(policy):
+        compiled = replay_rows(
+            policy, rows.counted_answers(), rows.costs, order=order, rounds=length,
+            replications=replications, seed=seed, jobs=jobs,
+        )  # fmt: skip
+        runs = ((run.order, run.depths.astype(np.int64)) for run in compiled)
+    else:
+        runs = _plain_runs(rows, policy, order, length, replications, seed, jobs)
+    for at, run in enumerate(runs):
+        if progress is not None:
+            progress(at + 1, replications)
+        yield run
 
-    def done(results: Any) -> Iterator[Run]:
-        for at, result in enumerate(results):
-            if progress is not None:
-                progress(at + 1, replications)
-            yield result
 
+def _plain_runs(
+    rows: LogRows, policy: Policy, order: str, length: int, replications: int, seed: int, jobs: int
+) -> Iterator[Run]:
     seeds = np.random.SeedSequence(seed).spawn(replications)
     tasks = ((rows, policy, order, length, child) for child in seeds)
     if jobs == 1 or replications == 1:
-        yield from done(_one(*task) for task in tasks)
+        yield from (_one(*task) for task in tasks)
         return
+    from joblib import Parallel, delayed
+
     workers = Parallel(n_jobs=jobs, return_as="generator")
-    yield from done(workers(delayed(_one)(*task) for task in tasks))
+    yield from workers(delayed(_one)(*task) for task in tasks)
 
 
 def _one(

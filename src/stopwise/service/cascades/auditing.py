@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stopwise.estimating import answer_probabilities
 from stopwise.logs.auditing.audit import Audit, AuditPlan, assess
 from stopwise.logs.reading.rows import LogRows
 from stopwise.service.cascades.running import RunningCascade
@@ -39,12 +40,16 @@ def audit_of(
     ]
     if not complete:
         return None
+    codes = np.array([stored.form["codes"] for stored in complete], dtype=np.int64)
     rows = LogRows(
         name=cascade.name,
         stages=cascade.config.stage_names,
         costs=cascade.learner.costs,
         labels=(),
-        codes=np.array([stored.form["codes"] for stored in complete], dtype=np.int64),
+        codes=codes,
+        answers=codes,
+        spent=np.broadcast_to(np.asarray(cascade.learner.costs.cumulative), codes.shape),
+        shown=None,
         items=tuple(stored.id for stored in complete),
         truth=None,
         left_out=len(rounds) - len(complete),
@@ -57,4 +62,4 @@ def audit_of(
         if label is not None:
             right = [stored.form["codes"][stage] for stage in label.correct if stage < count]
             truth[at] = right[0] if right else _NONE_RIGHT
-    return assess(AuditPlan(rows, level), order, truth, batch)
+    return assess(AuditPlan(rows, level, answer_probabilities(codes)), order, truth, batch)

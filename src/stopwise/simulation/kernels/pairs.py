@@ -176,7 +176,7 @@ def cheap_bounds(pairs: Pairs, i: int, j: int, rounds: int) -> tuple[float, floa
 
 
 @njit(cache=True, nogil=True)
-def dear_bounds(pairs: Pairs, i: int, j: int, rounds: int) -> tuple[float, float]:
+def exact_bounds(pairs: Pairs, i: int, j: int, rounds: int) -> tuple[float, float]:
     """The same, by evaluating both ends: all disagree, all agree."""
     x, a, b = pairs[i, j, X], pairs[i, j, A], pairs[i, j, B]
     below, _, _ = tails(a + rounds, b, x)

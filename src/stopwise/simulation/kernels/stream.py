@@ -42,7 +42,7 @@ def write_counts(table: NDArray[np.int64], at: int, counts: NDArray[np.int64]) -
         table[at, k] = counts[k]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def report_passed(
     grid: NDArray[np.int64],
     at: int,

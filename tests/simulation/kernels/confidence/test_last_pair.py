@@ -7,8 +7,8 @@ import pytest
 
 from independent import play
 from stopwise import Costs, Problem, make_policy
+from stopwise.simulation.compiled import confidence_settings
 from stopwise.simulation.engines import choose_engine
-from stopwise.simulation.fast import confidence_rule
 from stopwise.simulation.kernels.confidence import replications
 from stopwise.simulation.kernels.confidence.bounds import looks_to_pass, upper_bound
 from stopwise.simulation.kernels.patterns import make_tables
@@ -54,7 +54,8 @@ def share_of_looks_followed(problem: Problem, policy, horizon: int) -> float:
         patch.setattr(replications, "follow_last_pair", counting)
         replications.run_one.py_func(
             make_tables(problem, "independent"), np.array(problem.costs.thresholds),
-            confidence_rule(policy), np.array([horizon]), state, np.random.default_rng(2), table,
+            confidence_settings(policy), np.array([horizon]), state, np.random.default_rng(2),
+            table,
         )  # fmt: skip
     return taken / int(table[0, -1])
 

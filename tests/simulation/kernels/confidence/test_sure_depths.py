@@ -7,7 +7,7 @@ import numpy as np
 from random_cascades import random_costs, random_evidence
 from stopwise.policies.hanawal2 import Hanawal2
 from stopwise.policies.uss_ucb import UssUcb
-from stopwise.simulation.fast import confidence_rule as rule_of
+from stopwise.simulation.compiled import confidence_settings as settings_of
 from stopwise.simulation.kernels import pairs
 from stopwise.simulation.kernels.confidence.replications import decide
 from stopwise.simulation.kernels.confidence.sure_depths import surely_reaches
@@ -27,7 +27,7 @@ def test_decide_is_the_policy() -> None:
         state[:, :, pairs.A] = evidence.disagreed
         state[:, :, pairs.B] = evidence.seen - evidence.disagreed
         for policy in (UssUcb(alpha), Hanawal2(alpha)):
-            stage = decide(state, 0, round, rule_of(policy))
+            stage = decide(state, 0, round, settings_of(policy))
             wanted = int(policy.probabilities(evidence, round, costs).argmax())
             assert stage == wanted
             stages.add((policy.name, stage))
@@ -52,13 +52,13 @@ def test_a_sure_depth_is_sure() -> None:
         depth, rounds = int(rng.integers(1, count)), int(rng.choice([5, 40]))
         round, alpha = int(rng.choice([10, 10**4])), float(rng.choice([0.1, 0.5]))
         two_sided, frozen = bool(rng.integers(2)), bool(rng.integers(2))
-        rule = rule_of(UssUcb(alpha) if two_sided else Hanawal2(alpha))
-        if not surely_reaches(state, depth, round, rounds, rule, frozen):
+        chosen = settings_of(UssUcb(alpha) if two_sided else Hanawal2(alpha))
+        if not surely_reaches(state, depth, round, rounds, chosen, frozen):
             continue
         sure[frozen] += 1
         outputs = rng.integers(0, 3, size=(3, count)).astype(np.int32)
         for step in range(rounds):
-            assert decide(state, 0, round + step, rule) >= depth
+            assert decide(state, 0, round + step, chosen) >= depth
             stop = depth if frozen or step % 2 else int(rng.integers(depth, count))
             pairs.observe_many(state, outputs, int(rng.integers(3)), stop, 1)
     assert min(sure.values()) > 100

@@ -13,21 +13,14 @@ from stopwise.policies.base import Policy
 from stopwise.policies.imed import Imed
 from stopwise.policies.voi import UssVoi, UssVoiAnytime
 from stopwise.problem import Problem
+from stopwise.simulation.compiled import value_settings
 from stopwise.simulation.kernels.pairs import STEPS, A, B, new_pairs
-from stopwise.simulation.kernels.value import replications as elimination
 from stopwise.simulation.kernels.value import worth
+from stopwise.simulation.kernels.value.settings import Moment, span_of
+from stopwise.simulation.kernels.value.walk import stays, walk
 from stopwise.simulation.run import simulate
 
 HORIZON = 5_000
-
-
-def settings_of(policy: Policy) -> tuple[int, float]:
-    if isinstance(policy, UssVoi):
-        return worth.VOI, policy.kappa
-    if isinstance(policy, UssVoiAnytime):
-        return worth.VOI_ANYTIME, policy.kappa
-    assert isinstance(policy, Imed)
-    return worth.IMED, float(np.log(HORIZON) - policy.margin)
 
 
 def m_of(policy: Policy, round: int) -> float:
@@ -64,7 +57,7 @@ POLICIES = [UssVoi(horizon=HORIZON), UssVoiAnytime(), Imed(HORIZON)]
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p.name)
 def test_same_decision_on_random_evidence(policy: Policy) -> None:
     rng = np.random.default_rng(7)
-    rule, knob = settings_of(policy)
+    settings = value_settings(policy)
     depths = set()
     for _ in range(400):
         evidence, costs, _ = random_evidence(rng)
@@ -75,7 +68,7 @@ def test_same_decision_on_random_evidence(policy: Policy) -> None:
         expected = int(policy.probabilities(evidence, round, costs).argmax())
         # Twice: the second time from the answers that the first one kept.
         for _ in range(2):
-            assert elimination.walk(pairs, known, rule, knob, m, rho, room) == expected
+            assert walk(pairs, known, settings, Moment(float(m), rho), room) == expected
         depths.add(expected)
     assert len(depths) >= 4
 
@@ -84,7 +77,7 @@ def test_same_decision_on_random_evidence(policy: Policy) -> None:
 def test_a_sure_stop_stays_whatever_is_output(policy: Policy) -> None:
     """Where `stays` says so, no outputs of the rounds that it speaks of change the depth."""
     rng = np.random.default_rng(8)
-    rule, knob = settings_of(policy)
+    settings = value_settings(policy)
     sure = 0
     for _ in range(500):
         evidence, costs, flips = random_evidence(rng)
@@ -93,15 +86,11 @@ def test_a_sure_stop_stays_whatever_is_output(policy: Policy) -> None:
         if depth == 0:
             continue
         n = int(rng.integers(5, 60))
-        ends = sorted((m_of(policy, round), m_of(policy, round + n)))
-        base = rho_of(policy, Evidence(costs.stage_count))
-        more = n if depth >= 2 else 0
-        lowest = base + evidence.switched_twice / (evidence.switched + 2 + more)
-        highest = base + (evidence.switched_twice + more) / (evidence.switched + 2 + more)
+        m = int(m_of(policy, round))
+        switched, twice = float(evidence.switched), float(evidence.switched_twice)
+        span = span_of(settings, m, n, switched, twice, depth)
         pairs, known = pairs_of(evidence, costs), worth.no_answers(costs.stage_count)
-        if not elimination.stays(
-            pairs, known, depth, n, rule, knob, ends[0], ends[1], lowest, highest
-        ):
+        if not stays(pairs, known, depth, n, settings, span):
             continue
         sure += 1
         extreme = rng.random()

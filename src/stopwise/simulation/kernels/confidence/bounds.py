@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from stopwise.simulation.kernels.rules import upper_bound
+
 # Comparisons that hold by less than this are not relied upon.
 SLACK = 1e-12
 
 
-class Rule(NamedTuple):
-    """What tells the confidence-bound rules apart.
+class ConfidenceSettings(NamedTuple):
+    """The settings of USS-UCB or Algorithm 2.
 
     Attributes:
         alpha: width of the bounds.
@@ -28,14 +30,6 @@ class Rule(NamedTuple):
     two_sided: bool
     strict: bool
     first_counts_last_only: bool
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def upper_bound(disagreed: float, seen: float, scaled_log: float) -> float:
-    """`D/N + sqrt(alpha ln t / N)`; `scaled_log` is alpha ln t."""
-    if seen == 0.0:
-        return np.inf
-    return disagreed / seen + math.sqrt(scaled_log / seen)
 
 
 @njit(cache=True, nogil=True)

@@ -14,11 +14,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.confidence.bounds import (
-    Rule,
+    ConfidenceSettings,
     first_failing_round,
     looks_to_pass,
     passes,
-    upper_bound,
 )
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe_many
 from stopwise.simulation.kernels.patterns import Tables
@@ -30,6 +29,7 @@ from stopwise.simulation.kernels.random import (
     split,
     words_of,
 )
+from stopwise.simulation.kernels.rules import upper_bound
 from stopwise.simulation.kernels.stream import report_passed
 
 # From this many looks on, one binomial number is quicker than looks one by one.
@@ -40,7 +40,7 @@ _MANY = 32
 def follow_last_pair(
     tables: Tables,
     pairs: Pairs,
-    rule: Rule,
+    settings: ConfidenceSettings,
     t: int,
     until: int,
     grid: NDArray[np.int64],
@@ -56,7 +56,7 @@ def follow_last_pair(
     for the caller to draw.
     """
     last = len(pairs) - 1
-    base, alpha, strict = last - 1, rule.alpha, rule.strict
+    base, alpha, strict = last - 1, settings.alpha, settings.strict
     x, disagreed = pairs[base, last, X], pairs[base, last, A]
     seen = disagreed + pairs[base, last, B]
     p = _share_that_differs(tables)

@@ -16,16 +16,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.confidence.bounds import (
-    Rule,
+    ConfidenceSettings,
     first_failing_round,
     passes,
-    upper_bound,
 )
 from stopwise.simulation.kernels.confidence.last_pair import follow_last_pair
 from stopwise.simulation.kernels.confidence.sure_depths import bulk_cost, sure_rounds
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe
 from stopwise.simulation.kernels.patterns import Tables
 from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.replications import runs_settings
+from stopwise.simulation.kernels.rules import upper_bound
 from stopwise.simulation.kernels.stream import (
     count_classes,
     count_rows,
@@ -45,21 +46,21 @@ def _passes(pairs: Pairs, i: int, j: int, scaled_log: float, strict: bool) -> bo
 
 
 @njit(cache=True, nogil=True)
-def decide(pairs: Pairs, first: int, round: int, rule: Rule) -> int:
+def decide(pairs: Pairs, first: int, round: int, settings: ConfidenceSettings) -> int:
     """Where the rule stops, if it comes as far as stage `first`."""
     last = len(pairs) - 1
     if first >= last:
         return last
-    scaled_log = rule.alpha * math.log(round)
+    scaled_log = settings.alpha * math.log(round)
     for i in range(first, last):
         chosen = True
         for j in range(i + 1, last + 1):
-            if not _passes(pairs, i, j, scaled_log, rule.strict):
+            if not _passes(pairs, i, j, scaled_log, settings.strict):
                 chosen = False
                 break
-        if chosen and rule.two_sided:
+        if chosen and settings.two_sided:
             for j in range(i):
-                if _passes(pairs, j, i, scaled_log, rule.two_sided):  # always strict
+                if _passes(pairs, j, i, scaled_log, settings.two_sided):  # always strict
                     chosen = False
                     break
         if chosen:
@@ -68,7 +69,9 @@ def decide(pairs: Pairs, first: int, round: int, rule: Rule) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _stays(pairs: Pairs, stage: int, clock: float, t: int, until: int, rule: Rule) -> int:
+def _stays(
+    pairs: Pairs, stage: int, clock: float, t: int, until: int, settings: ConfidenceSettings
+) -> int:
     """How many rounds after t, up to round `until`, pass at `stage` against all deeper ones.
 
     Its pairs are frozen until then. `clock` is alpha ln of a round that is over: the bounds only
@@ -76,22 +79,23 @@ def _stays(pairs: Pairs, stage: int, clock: float, t: int, until: int, rule: Rul
     """
     last = len(pairs) - 1
     for j in range(stage + 1, last + 1):
-        if not _passes(pairs, stage, j, clock, rule.strict):
+        if not _passes(pairs, stage, j, clock, settings.strict):
             return 0 * t
     change = until + 1
     for j in range(stage + 1, last + 1):
         disagreed, seen = pairs[stage, j, A], pairs[stage, j, A] + pairs[stage, j, B]
         change = first_failing_round(
-            pairs[stage, j, X], disagreed, seen, rule.alpha, rule.strict, t + 1, change
+            pairs[stage, j, X], disagreed, seen, settings.alpha, settings.strict, t + 1, change
         )
     return change - (t + 1)
 
 
+@runs_settings(ConfidenceSettings)
 @njit(cache=True, nogil=True)
 def run_one(
     tables: Tables,
     x: NDArray[np.float64],
-    rule: Rule,
+    settings: ConfidenceSettings,
     grid: NDArray[np.int64],
     state: State,
     rng: np.random.Generator,
@@ -116,11 +120,11 @@ def run_one(
             if uncounted:
                 count_classes(tables, pairs, rng, base, uncounted)
             base, uncounted, sure_until, frozen = horizon * 0, horizon * 0, horizon, False
-        rounds = _stays(pairs, base, clock, t, sure_until, rule)
+        rounds = _stays(pairs, base, clock, t, sure_until, settings)
         if rounds > 0:
             counts[base] += rounds
             t += rounds
-            clock = rule.alpha * math.log(t)
+            clock = settings.alpha * math.log(t)
             if base > 0 and by_rows:
                 count_rows(tables, pairs, base, t - rounds, rounds)
             elif base > 0:
@@ -134,17 +138,17 @@ def run_one(
         if base == last - 1 and t > 0 and not by_rows:
             stopped_here = counts[base]
             at = follow_last_pair(
-                tables, pairs, rule, t, sure_until, grid, at, counts, table, state, rng
+                tables, pairs, settings, t, sure_until, grid, at, counts, table, state, rng
             )
             if base > 0:
                 uncounted += counts[base] - stopped_here
             t = sure_until
             continue
-        depth = decide(pairs, base + 1, t + 1, rule)
+        depth = decide(pairs, base + 1, t + 1, settings)
         if wait > 0:
             wait -= 1
         elif base == 0 and t > 0:
-            rounds, frozen = sure_rounds(tables, pairs, depth, t, most, grid, at, rule)
+            rounds, frozen = sure_rounds(tables, pairs, depth, t, most, grid, at, settings)
             if rounds > 0:
                 base, sure_until = depth, t + rounds
                 most, failed = 2 * rounds, 0
@@ -153,7 +157,7 @@ def run_one(
             wait = _PATIENCE << min(failed, _MOST_PATIENCE)
             failed += 1
         k = next_class(rows, cumulative, t, state)
-        if t == 0 and rule.first_counts_last_only:
+        if t == 0 and settings.first_counts_last_only:
             _observe_last_only(pairs, outputs, k)
         else:
             observe(pairs, outputs, k, depth, last)
@@ -169,18 +173,3 @@ def _observe_last_only(pairs: Pairs, outputs: NDArray[np.int32], k: int) -> None
     last = len(pairs) - 1
     for i in range(last):
         pairs[i, last, A if outputs[k, i] != outputs[k, last] else B] += 1.0
-
-
-@njit(cache=True, nogil=True)
-def run_many(
-    tables: Tables,
-    x: NDArray[np.float64],
-    rule: Rule,
-    grid: NDArray[np.int64],
-    states: NDArray[np.uint64],
-    rng: np.random.Generator,
-    result: NDArray[np.int64],
-) -> None:
-    """Replications one after the other, each with its own stream of uniforms."""
-    for k in range(len(states)):
-        run_one(tables, x, rule, grid, states[k], rng, result[k])

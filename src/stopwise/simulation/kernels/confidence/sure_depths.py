@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from stopwise.simulation.kernels.confidence.bounds import SLACK, Rule, looks_to_pass
+from stopwise.simulation.kernels.confidence.bounds import SLACK, ConfidenceSettings, looks_to_pass
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X
 from stopwise.simulation.kernels.patterns import Tables
 
@@ -25,7 +25,7 @@ def bulk_cost(tables: Tables, depth: int) -> int:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def surely_reaches(
-    pairs: Pairs, depth: int, round: int, rounds: int, rule: Rule, frozen: bool
+    pairs: Pairs, depth: int, round: int, rounds: int, settings: ConfidenceSettings, frozen: bool
 ) -> bool:
     """Whether all of these rounds come as far as `depth`, whatever is output.
 
@@ -34,7 +34,7 @@ def surely_reaches(
     itself must also stay on the right side of all earlier ones. If `frozen`, that only has to hold
     while no round goes beyond `depth`, so that pairs beyond it stay as they are.
     """
-    early, late = rule.alpha * math.log(round), rule.alpha * math.log(round + rounds)
+    early, late = settings.alpha * math.log(round), settings.alpha * math.log(round + rounds)
     last = len(pairs) - 1
     for i in range(depth):
         passed_over = False
@@ -45,14 +45,14 @@ def surely_reaches(
             if seen > 0.0 and pairs[i, j, X] < least * (1.0 - SLACK):
                 passed_over = True
                 break
-        if rule.two_sided and not passed_over:
+        if settings.two_sided and not passed_over:
             for j in range(i):
                 disagreed, seen = pairs[j, i, A], pairs[j, i, A] + pairs[j, i, B]
                 most = (disagreed + rounds) / (seen + rounds) + math.sqrt(late / seen)
                 passed_over |= seen > 0.0 and pairs[j, i, X] > most * (1.0 + SLACK)
         if not passed_over:
             return False
-    if rule.two_sided and depth < last:
+    if settings.two_sided and depth < last:
         for j in range(depth):
             disagreed, seen = pairs[j, depth, A], pairs[j, depth, A] + pairs[j, depth, B]
             least = disagreed / (seen + rounds) + math.sqrt(early / (seen + rounds))
@@ -78,15 +78,21 @@ def _rounds_that_fail(pairs: Pairs, depth: int, round: int, alpha: float, most: 
 
 @njit(cache=True, nogil=True)
 def _rounds_to(
-    tables: Tables, pairs: Pairs, depth: int, round: int, most: int, rule: Rule, frozen: bool
+    tables: Tables,
+    pairs: Pairs,
+    depth: int,
+    round: int,
+    most: int,
+    settings: ConfidenceSettings,
+    frozen: bool,
 ) -> int:
     """For how many rounds, up to `most`, all come as far as `depth`; 0 if not worth a bulk."""
     if depth == 0:
         return 0 * most
     rounds, cost = most, bulk_cost(tables, depth)
-    if not surely_reaches(pairs, depth, round, rounds, rule, frozen):
-        rounds = max(_rounds_that_fail(pairs, depth, round, rule.alpha, most), most // 4)
-        while rounds > cost and not surely_reaches(pairs, depth, round, rounds, rule, frozen):
+    if not surely_reaches(pairs, depth, round, rounds, settings, frozen):
+        rounds = max(_rounds_that_fail(pairs, depth, round, settings.alpha, most), most // 4)
+        while rounds > cost and not surely_reaches(pairs, depth, round, rounds, settings, frozen):
             rounds //= 4
     return rounds if rounds > cost else 0
 
@@ -100,7 +106,7 @@ def sure_rounds(
     most: int,
     grid: NDArray[np.int64],
     at: int,
-    rule: Rule,
+    settings: ConfidenceSettings,
 ) -> tuple[int, bool]:
     """For how many rounds after t all come as far as `depth`, and whether only while frozen.
 
@@ -109,9 +115,9 @@ def sure_rounds(
     """
     most = min(most, grid[-1] - t)
     ever, frozen = depth < 0, depth >= 0  # typed, see `run_one`
-    rounds = _rounds_to(tables, pairs, depth, t + 1, most, rule, ever)
+    rounds = _rounds_to(tables, pairs, depth, t + 1, most, settings, ever)
     if rounds < most and t + rounds < grid[at] and depth < len(pairs) - 1:
-        longer = _rounds_to(tables, pairs, depth, t + 1, most, rule, frozen)
+        longer = _rounds_to(tables, pairs, depth, t + 1, most, settings, frozen)
         if longer > rounds:
             return longer, frozen
     return rounds, ever

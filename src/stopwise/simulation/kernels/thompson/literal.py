@@ -2,53 +2,62 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.patterns import Tables
 from stopwise.simulation.kernels.random import State
-from stopwise.simulation.kernels.stream import next_class
+from stopwise.simulation.kernels.replications import runs_settings
+from stopwise.simulation.kernels.stream import next_class, write_counts
 
 
+class LiteralSettings(NamedTuple):
+    """The settings of USS-TS: counts before anything was seen."""
+
+    prior_disagreed: float
+    prior_agreed: float
+
+
+@runs_settings(LiteralSettings)
 @njit(cache=True, nogil=True)
-def run_many(
+def run_one(
     tables: Tables,
     x: NDArray[np.float64],
-    prior_disagreed: float,
-    prior_agreed: float,
+    settings: LiteralSettings,
     grid: NDArray[np.int64],
-    states: State,
+    state: State,
     rng: np.random.Generator,
-    result: NDArray[np.int64],
+    table: NDArray[np.int64],
 ) -> None:
     """Line by line Algorithm USS-TS, as `policies/uss_ts_literal.py`."""
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
     last = len(x) - 1
-    for replication in range(len(states)):
-        S = np.full(x.shape, prior_disagreed)
-        F = np.full(x.shape, prior_agreed)
-        counts = np.zeros(last + 1, dtype=np.int64)
-        at = 0
-        for t in range(grid[-1]):
-            depth = 0
-            while depth < last:
-                stops = True
-                for j in range(depth + 1, last + 1):
-                    if not x[depth, j] > rng.beta(S[depth, j], F[depth, j]):
-                        stops = False
-                        break
-                if stops:
+    S = np.full(x.shape, settings.prior_disagreed)
+    F = np.full(x.shape, settings.prior_agreed)
+    counts = np.zeros(last + 1, dtype=np.int64)
+    at = 0
+    for t in range(grid[-1]):
+        depth = 0
+        while depth < last:
+            stops = True
+            for j in range(depth + 1, last + 1):
+                if not x[depth, j] > rng.beta(S[depth, j], F[depth, j]):
+                    stops = False
                     break
-                depth += 1
-            k = next_class(rows, cumulative, t, states[replication])
-            for j in range(1, depth + 1):
-                for i in range(j):
-                    if outputs[k, i] != outputs[k, j]:
-                        S[i, j] += 1.0
-                    else:
-                        F[i, j] += 1.0
-            counts[depth] += 1
-            if grid[at] == t + 1:
-                result[replication, at] = counts
-                at += 1
+            if stops:
+                break
+            depth += 1
+        k = next_class(rows, cumulative, t, state)
+        for j in range(1, depth + 1):
+            for i in range(j):
+                if outputs[k, i] != outputs[k, j]:
+                    S[i, j] += 1.0
+                else:
+                    F[i, j] += 1.0
+        counts[depth] += 1
+        if grid[at] == t + 1:
+            write_counts(table, at, counts)
+            at += 1

@@ -8,32 +8,21 @@ cannot be predicted (which outputs agree) must not be a branch.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from stopwise.simulation.kernels.pairs import ABOVE, BELOW, Pairs, anchor_due, observe
-from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State, keep_words, next_uniform, skip, words_of
-from stopwise.simulation.kernels.stream import class_of, write_counts
-from stopwise.simulation.kernels.thompson.walks import STEP_WALK
+from stopwise.simulation.kernels.pairs import ABOVE, BELOW, anchor_due, observe
+from stopwise.simulation.kernels.random import keep_words, next_uniform, skip, words_of
+from stopwise.simulation.kernels.stream import class_of, report_passed
+from stopwise.simulation.kernels.thompson.replication import Replication
+from stopwise.simulation.kernels.thompson.settings import STEP_WALK
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def run_looks(
-    tables: Tables,
-    pairs: Pairs,
-    walk: int,
-    most_looks: int,
-    grid: NDArray[np.int64],
-    t: int,
-    at: int,
-    counts: NDArray[np.int64],
-    table: NDArray[np.int64],
-    state: State,
-    temper: int,
-) -> tuple[int, int]:
+def run_looks(replication: Replication, most_looks: int, t: int, at: int) -> tuple[int, int]:
     """A block with depth limit 0: skip to the next look beyond the first stage, step, repeat."""
+    tables, pairs, state = replication.tables, replication.pairs, replication.state
+    grid, counts, table = replication.grid, replication.counts, replication.table
+    walk, temper = replication.settings.walk, replication.settings.temper
     marks, rows, cumulative = tables.marks, tables.rows, tables.cumulative
     by_rows = len(rows) > 0
     last, horizon = len(pairs) - 1, grid[-1]
@@ -48,10 +37,7 @@ def run_looks(
         t += skipped
         if t >= until:
             counts[0] = t - deeper
-            while at < len(grid) and grid[at] <= t:
-                write_counts(table, at, counts)
-                table[at, 0] -= t - grid[at]
-                at += 1
+            at = report_passed(grid, at, t, counts, table, 0)
             if t >= horizon:
                 break
             until = grid[at]
@@ -98,8 +84,7 @@ def run_looks(
         t += 1
     counts[0] = t - deeper
     # A look at a round of the grid ends it; within the loop it is written at the next look.
-    while at < len(grid) and grid[at] <= t:
-        write_counts(table, at, counts)
-        at += 1
+    if t >= grid[at]:
+        at = report_passed(grid, at, t, counts, table, 0)
     keep_words(state, words)
     return t, at

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from stopwise.simulation.kernels.pairs import anchor_due, new_pairs, observe_pair
 from stopwise.simulation.kernels.random import State, draw, uniform
 from stopwise.simulation.kernels.rows import Codes
+from stopwise.simulation.kernels.thompson.settings import ThompsonSettings
 from stopwise.simulation.kernels.thompson.walks import depth_distribution
 
 
@@ -16,23 +17,20 @@ from stopwise.simulation.kernels.thompson.walks import depth_distribution
 def run_rows(
     codes: Codes,
     x: NDArray[np.float64],
-    prior_disagreed: float,
-    prior_agreed: float,
-    walk: int,
-    temper: int,
+    settings: ThompsonSettings,
     state: State,
     depths: NDArray[np.uint8],
 ) -> None:
     """Fill in the depth of every round."""
-    pairs = new_pairs(x, prior_disagreed, prior_agreed)
+    pairs = new_pairs(x, settings.prior_disagreed, settings.prior_agreed)
     chances = np.zeros(len(x))
-    depth_distribution(pairs, pairs, 0, walk, chances)
+    depth_distribution(pairs, pairs, 0, settings.walk, chances)
     for t in range(len(codes)):
         depth = draw(chances, uniform(state))
         depths[t] = depth
         if depth == 0:
             continue  # a stop at the first stage teaches nothing
-        for _ in range(temper):
+        for _ in range(settings.temper):
             due = False
             for j in range(1, depth + 1):
                 for i in range(j):
@@ -40,4 +38,4 @@ def run_rows(
                         due |= observe_pair(pairs, i, j, codes[t, i] == codes[t, j])
             if due:
                 anchor_due(pairs, depth, 0)
-        depth_distribution(pairs, pairs, 0, walk, chances)
+        depth_distribution(pairs, pairs, 0, settings.walk, chances)

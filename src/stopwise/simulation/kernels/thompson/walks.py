@@ -7,9 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.pairs import ABOVE, BELOW, Pairs
-
-STEP_WALK = 0
-JUMP_WALK = 1
+from stopwise.simulation.kernels.thompson.settings import STEP_WALK
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")

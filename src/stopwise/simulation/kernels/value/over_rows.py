@@ -7,45 +7,42 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.pairs import STEPS, new_pairs
-from stopwise.simulation.kernels.rows import Codes, count_row
-from stopwise.simulation.kernels.value.replications import first_change, walk
-from stopwise.simulation.kernels.value.worth import VOI, VOI_ANYTIME, no_answers
+from stopwise.simulation.kernels.rows import Codes, count_switches_of_row
+from stopwise.simulation.kernels.value.observing import observe_pair_lazily
+from stopwise.simulation.kernels.value.replications import planned
+from stopwise.simulation.kernels.value.settings import VOI_ANYTIME, Moment, ValueSettings
+from stopwise.simulation.kernels.value.walk import first_change, walk
+from stopwise.simulation.kernels.value.worth import no_answers
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def run_rows(
     codes: Codes,
     x: NDArray[np.float64],
-    rule: int,
-    knob: float,
-    rho0: float,
-    told: int,
+    settings: ValueSettings,
     depths: NDArray[np.uint8],
 ) -> None:
     """Fill in the depth of every round."""
-    rounds_in_all = len(codes)
+    horizon = len(codes)
     pairs = new_pairs(x, 1.0, 1.0)
     pairs[:, :, STEPS] = 0.0
     known = no_answers(len(x))
     visited = np.zeros(len(x), dtype=np.int64)
     switches = np.zeros(2)
-    t, end = 0, told
-    while t < rounds_in_all:
-        if rule == VOI:
-            while end < t + 1:
-                end *= 2
-            m, until = end - t, min(end, rounds_in_all)
-        else:
-            m, until = t + 1 + told, rounds_in_all
-        rho = rho0 + switches[1] / (switches[0] + 2.0)
-        depth = walk(pairs, known, rule, knob, m, rho, visited)
+    t, end = 0, settings.rounds
+    while t < horizon:
+        m, until, end = planned(settings, t, end, horizon)
+        moment = Moment(float(m), settings.rho0 + switches[1] / (switches[0] + 2.0))
+        depth = walk(pairs, known, settings, moment, visited)
         rounds = 1
         if depth == 0:
             rounds = until - t
-            if rule == VOI_ANYTIME:
-                rounds = first_change(pairs, knob, m, rho, until - t)
-        else:
-            count_row(pairs, codes, t, depth, switches)
-        for at in range(t, t + rounds):
-            depths[at] = depth
+            if settings.rule == VOI_ANYTIME:
+                rounds = first_change(pairs, settings.kappa, moment, until - t)
+        for j in range(1, depth + 1):
+            for i in range(j):
+                if codes[t, i] >= 0 and codes[t, j] >= 0:
+                    observe_pair_lazily(pairs, i, j, codes[t, i] != codes[t, j])
+        count_switches_of_row(codes, t, depth, switches)
+        depths[t : t + rounds] = depth
         t += rounds

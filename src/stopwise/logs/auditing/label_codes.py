@@ -1,0 +1,53 @@
+"""Labels that people typed in, as codes of the stages' labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stopwise.checks import StopwiseError
+from stopwise.logs.auditing.audit import AuditPlan
+from stopwise.logs.formatting import printable
+from stopwise.logs.reading.labels import fold_labels
+
+_ENOUGH = 3
+"""From so many labels on, none of which any stage gives, they are taken to be written wrongly."""
+
+
+def check_names(plan: AuditPlan) -> None:
+    """Refuse a log in which two items have one name."""
+    if len(set(plan.rows.items)) != len(plan.rows.items):
+        raise StopwiseError(
+            "item: names are not unique, so labels could not be told apart; name another column"
+            " with --item"
+        )
+
+
+def label_codes(plan: AuditPlan, labels: Mapping[str, str]) -> tuple[dict[int, int], list[str]]:
+    """The code of every labelled row, and what should be said about the labels.
+
+    Labels are compared without regard to case and spaces. One that no stage ever gives is right
+    too: all stages are wrong there. But if none of the labels is one of theirs, they are refused.
+    """
+    known = {label: code for code, label in enumerate(plan.rows.labels)}
+    rows = {item: at for at, item in enumerate(plan.rows.items)}
+    renamed, unknown = fold_labels(labels.values(), known)
+    if known and len(labels) >= _ENOUGH and len(unknown) == len(set(labels.values())):
+        raise StopwiseError(
+            f"labels: no stage ever gives {_listed(unknown)}; the stages write"
+            f" {_listed(list(known))}: write labels as they do"
+        )
+    notes = [f"read {printable(a)!r} as {printable(b)!r}" for a, b in renamed.items()]
+    if unknown:
+        notes.append(
+            f"no stage ever gives {_listed(unknown)}: all of them count as wrong on those items"
+        )
+    truth = {
+        rows[item]: known.get(renamed.get(label, label), len(known))
+        for item, label in labels.items()
+    }
+    return truth, notes
+
+
+def _listed(labels: list[str], most: int = 5) -> str:
+    shown = ", ".join(repr(printable(label)) for label in labels[:most])
+    return shown + (", ..." if len(labels) > most else "")

@@ -1,0 +1,216 @@
+"""A block: rounds that stop early are drawn in bulk, under lower bounds on every depth's chance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from stopwise.simulation.kernels.pairs import Pairs, anchor_due, observe, observe_many, refresh
+from stopwise.simulation.kernels.patterns import Tables
+from stopwise.simulation.kernels.random import (
+    State,
+    draw,
+    keep_words,
+    next_uniform,
+    skip,
+    split,
+    uniform,
+    words_of,
+)
+from stopwise.simulation.kernels.stream import (
+    class_of,
+    count_classes,
+    report_passed,
+    rows_met,
+)
+from stopwise.simulation.kernels.thompson.replication import Replication
+from stopwise.simulation.kernels.thompson.walks import depth_distribution, fill_depths
+
+# Shallow depths less likely than this join the unsure rounds, so that bulks need not be split.
+_RARE = 1e-9
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run_block(
+    replication: Replication, limit: int, budget: int, t: int, at: int
+) -> tuple[int, int]:
+    """Run until `budget` rounds went beyond stage one, for which the bounds hold, or one is unsure.
+
+    Returns the round that is over and the next place in the grid.
+    """
+    tables, pairs, bounds = replication.tables, replication.pairs, replication.bounds
+    low, counts, table, grid = (
+        replication.low, replication.counts, replication.table, replication.grid,
+    )  # fmt: skip
+    marks, rows, cumulative = tables.marks, tables.rows, tables.cumulative
+    walk, temper = replication.settings.walk, replication.settings.temper
+    state, rng = replication.state, replication.rng
+    stages, by_rows, horizon = len(pairs), len(rows) > 0, grid[-1]
+    share = np.zeros(limit + 1, dtype=np.int64)
+    uncounted = np.zeros(limit + 1, dtype=np.int64)
+    unsure = False
+    words = words_of(state)
+    while t < horizon and budget > 0 and not unsure:
+        fill_depths(bounds, pairs, limit, walk, low)
+        main, shallow, mixed = _shallow_part(low, limit)
+        mixed |= by_rows
+        most = min(budget, horizon - t)
+        if not by_rows and low[0] > 0.0:
+            # With stops at stage one among them, more rounds than the budget fit into it.
+            beyond = max((shallow - low[0]) / shallow, 1e-12)
+            most = int(min(max(most, 0.5 * budget / beyond), horizon - t))
+        words, bulk, left = skip(words, 1.0 - shallow, most)
+        bulk_ends_otherwise = bulk < most
+        while bulk > 0 and budget > 0:
+            part = bulk
+            if mixed:
+                keep_words(state, words)
+                wanted = min(bulk, grid[at] - t)
+                part = _deal(replication, limit, t, wanted, budget, share)
+                words = words_of(state)
+                bulk_ends_otherwise &= part == wanted
+                for k in range(limit + 1):
+                    counts[k] += share[k]
+                    uncounted[k] += share[k]
+                budget -= part - share[0]
+            else:
+                counts[main] += part
+                uncounted[main] += part
+                if main:
+                    budget -= part
+            t += part
+            bulk -= part
+            if t >= grid[at]:
+                at = report_passed(grid, at, t, counts, table, main)
+        if not bulk_ends_otherwise or bulk > 0:
+            continue
+        # The round after the bulk is deep, or unsure; `left` says which.
+        depth = limit + 1
+        while depth < stages and left >= low[depth]:
+            left -= low[depth]
+            depth += 1
+        if depth == stages:
+            unsure = True
+            _count_shallow(tables, pairs, rng, uncounted, temper)
+            words, u = next_uniform(words)
+            depth = _unsure_depth(pairs, walk, low, replication.chances, u)
+        if by_rows:
+            k = rows[t % len(rows)]
+        else:
+            words, u = next_uniform(words)
+            k = class_of(cumulative, u)
+        for _ in range(temper):
+            if observe(pairs, marks, k, depth, limit):
+                anchor_due(pairs, depth, limit)
+        counts[depth] += 1
+        budget -= 1
+        t += 1
+        if t >= grid[at]:
+            at = report_passed(grid, at, t, counts, table, depth)
+    _count_shallow(tables, pairs, rng, uncounted, temper)
+    keep_words(state, words)
+    return t, at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _shallow_part(low: NDArray[np.float64], limit: int) -> tuple[int, float, bool]:
+    """The likeliest depth up to the limit, the chance of all of them, and whether there are more.
+
+    Rare ones are struck out of `low`.
+    """
+    main = 0
+    for k in range(1, limit + 1):
+        if low[k] > low[main]:
+            main = k
+    shallow, mixed = 0.0, False
+    for k in range(limit + 1):
+        if k != main and low[k] < _RARE:
+            low[k] = 0.0
+        elif k != main:
+            mixed = True
+        shallow += low[k]
+    return main, shallow, mixed
+
+
+@njit(cache=True, nogil=True)
+def _deal(
+    replication: Replication, limit: int, t: int, rounds: int, budget: int, share: NDArray[np.int64]
+) -> int:
+    """Deal shallow rounds out over their depths, into `share`; returns how many were kept.
+
+    The outputs of a round-robin stream are counted here: its rows are known and each takes its
+    depth independently, so every class splits on its own.
+    """
+    tables, low = replication.tables, replication.low[: limit + 1]
+    if len(tables.rows) == 0:
+        split(replication.rng, rounds, low, share)
+        if rounds - share[0] > budget:
+            return _cut_short(share, rounds, budget, replication.state)
+        return rounds
+    share[:] = 0
+    of_class = np.empty(limit + 1, dtype=np.int64)
+    for k in range(len(tables.outputs)):
+        met = rows_met(tables, k, t, rounds)
+        if met:
+            split(replication.rng, met, low, of_class)
+            for depth in range(limit + 1):
+                share[depth] += of_class[depth]
+                if depth and of_class[depth]:
+                    times = of_class[depth] * replication.settings.temper
+                    observe_many(replication.pairs, tables.outputs, k, depth, times)
+    return rounds
+
+
+@njit(cache=True, nogil=True)
+def _cut_short(share: NDArray[np.int64], rounds: int, budget: int, state: State) -> int:
+    """Keep of the dealt rounds only those up to the `budget`-th that goes beyond stage one.
+
+    Given how often each depth occurs, every order is equally likely. Returns the rounds kept.
+    """
+    left = share.copy()
+    for depth in range(len(share)):
+        share[depth] = 0
+    kept = 0
+    while budget > 0:
+        at, depth = uniform(state) * (rounds - kept), 0
+        while depth < len(left) - 1 and at >= left[depth]:
+            at -= left[depth]
+            depth += 1
+        left[depth] -= 1
+        share[depth] += 1
+        kept += 1
+        if depth:
+            budget -= 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def _count_shallow(
+    tables: Tables,
+    pairs: Pairs,
+    rng: np.random.Generator,
+    uncounted: NDArray[np.int64],
+    temper: int,
+) -> None:
+    """Draw the outputs of shallow rounds (those of a round-robin stream are counted already)."""
+    for k in range(1, len(uncounted)):
+        if uncounted[k] and not len(tables.rows):
+            count_classes(tables, pairs, rng, k, uncounted[k], temper)
+            uncounted[k] = 0
+
+
+@njit(cache=True, nogil=True)
+def _unsure_depth(
+    pairs: Pairs,
+    walk: int,
+    low: NDArray[np.float64],
+    chances: NDArray[np.float64],
+    u: float,
+) -> int:
+    """A depth in proportion to its true probability less its bound."""
+    refresh(pairs)
+    depth_distribution(pairs, pairs, 0, walk, chances)
+    for k in range(len(chances)):
+        chances[k] = max(chances[k] - low[k], 0.0)
+    return draw(chances, u)
