@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stopwise.checks import StopwiseError, fail
 from stopwise.live.calling.stage import Stage
 from stopwise.live.cascade import Cascade
+from stopwise.live.learner import DEFAULT_POLICY
 from stopwise.policies.base import Policy
 
 
@@ -68,7 +69,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         stages: Sequence[tuple[Any, ...]] | None = None,
         mistake_cost: float = 1.0,
-        policy: str | Policy = "uss-ts",
+        policy: str | Policy = DEFAULT_POLICY,
         prefit: bool = False,
         batch_size: int | None = None,
         random_state: Any = None,

@@ -77,7 +77,8 @@ def test_the_sum_of_recent_counts_is_that_of_the_segments():
     for at in range(400):
         play(learner, 1, f"s{at % 5}", lambda _, stage, at=at: at * stage % 3)
     counters = learner._books.counters
-    sums = [sum(values) for values in zip(*(t.values for t in counters.tallies.values()))]
+    parts = [tally.values for tally in counters.tallies.values()]
+    sums = [sum(values) for values in zip(*parts, strict=True)]
     assert counters.pool.values == pytest.approx(sums, rel=1e-9)
 
 
