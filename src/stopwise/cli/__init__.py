@@ -19,6 +19,7 @@ COMMANDS = {
     "analyze": "stopwise.cli.analyze",
     "replay": "stopwise.cli.replay",
     "audit": "stopwise.cli.audit",
+    "live": "stopwise.cli.live",
     "simulate": "stopwise.cli.simulate",
     "sweep": "stopwise.cli.sweep",
     "problem": "stopwise.cli.problem",

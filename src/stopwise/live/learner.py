@@ -26,6 +26,7 @@ from stopwise.live.settings import (
 from stopwise.live.stores.queue import StoreStatus
 from stopwise.live.stores.snapshot import read_snapshot, write_snapshot
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
+from stopwise.live.watching.explain import Explanation, explain
 from stopwise.live.watching.report import LiveReport, report_of
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import make_policy
@@ -256,6 +257,28 @@ class Learner:
             self._books.settle()
             tally = self._books.counters.peek(segment)
             return deterministic_stage(self._books.counters.evidence_for(tally), self._books.costs)
+
+    def explain(self, segment: str = "") -> Explanation:
+        """Why the next round goes as deep as it does: as text, `to_json()` and `plot()`.
+
+        >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).explain().pairs[0].threshold
+        0.25
+        """
+        books = self._books
+        with books.lock:
+            books.settle()
+            tally = books.counters.peek(segment)
+            evidence = books.counters.evidence_for(tally)
+            advice = self._advice(segment, self.stage_count - 1)
+            return explain(
+                segment,
+                self.stages,
+                self.policy.label(),
+                advice,
+                deterministic_stage(evidence, books.costs),
+                evidence,
+                books.costs,
+            )
 
     def report(self, segment: str | None = None) -> LiveReport:
         """Counts of a segment, or of all together, and what advice would have saved."""
