@@ -5,8 +5,9 @@ PYTHON ?= python3
 # Packages to leave out, to test that Stopwise works without them: make test WITHOUT=numba
 WITHOUT ?=
 # What `make check` runs of the tests, less what is marked slow.
-QUICK := src/stopwise/checks.py src/stopwise/costs.py src/stopwise/evidence.py src/stopwise/problem.py tests/test_import.py \
-  tests/test_packaging.py tests/test_costs.py tests/test_evidence.py tests/test_theory.py
+QUICK := src/stopwise/*.py src/stopwise/policies src/stopwise/live src/stopwise/situations tests/test_costs.py tests/test_decisions.py \
+  tests/test_display.py tests/test_docstrings.py tests/test_evidence.py tests/test_import.py tests/test_packaging.py \
+  tests/test_theory.py tests/test_words.py tests/live/test_learner.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate
 
@@ -52,6 +53,7 @@ lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 format: setup  ## format the code and fix what can be fixed

@@ -1,15 +1,34 @@
-"""Where numba is not installed, what is compiled is left out and everything else is tested."""
+"""How tests run: one BLAS thread, the same examples in every run of CI, with or without numba.
+
+Where numba is not installed, what is compiled is left out and everything else is tested.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections.abc import Generator
 from pathlib import Path
 
-import pytest
+# Read before numpy is imported: tests run side by side, and BLAS threads would fight for cores.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
-from stopwise.lazy import MissingPackageError
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+from stopwise.lazy import MissingPackageError  # noqa: E402
+
+# No test may fail because the machine is busy. In continuous integration examples are the same in
+# every run, so that a failure is a change's; elsewhere they go on exploring.
+settings.register_profile(
+    "stopwise",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+)
+settings.load_profile("stopwise")
 
 NUMBA = importlib.util.find_spec("numba") is not None
 COMPILED = re.compile(

@@ -15,7 +15,6 @@ import multiprocessing
 import os
 import random
 import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -157,4 +156,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -7,7 +7,8 @@
    three stages; in the "undecided" one too, near a threshold, so that the distribution keeps moving
    (the most expensive case); in the "shallow" one most rounds stop at once.
 2. `answer_many` against `answer` one by one, over outputs that are already there.
-3. `import stopwise`, in a fresh interpreter.
+3. `answer_async` with 1,000 items on their way at once, over stages that answer at once.
+4. `import stopwise`, in a fresh interpreter.
 
 The two sides of a ratio take turns in short chunks, so that other work falls on both. Reported are
 the median over chunks, and the ratio of the fastest chunk of each side, which is what the machine
@@ -16,6 +17,7 @@ does undisturbed.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import statistics
 import subprocess
@@ -42,6 +44,7 @@ def main() -> None:
             compare(f"live round, {name} stream", ours, "river pull + update", river, 300)
     one_by_one, many = cascades()
     compare("answer_many, an item", many, "answer, an item", one_by_one, 2000)
+    print(f"answer_async, 1,000 at once: {async_microseconds():.2f} us a round (median of 20 runs)")
     print(f"import stopwise: {import_seconds():.3f} s (median of 5 fresh interpreters)")
 
 
@@ -104,10 +107,32 @@ def cascades() -> tuple[Callable[[int], None], Callable[[int], None]]:
     return one_by_one, many
 
 
+def async_microseconds(at_once: int = 1000) -> float:
+    async def odd(item: int) -> int:
+        return item & 1
+
+    async def one(item: int) -> int:
+        return 1
+
+    stages = [Stage("a", odd, 0), Stage("b", one, 0.1), Stage("c", odd, 0.1)]
+    cascade = Cascade(stages, mistake_cost=1, seed=1)
+
+    async def run() -> None:
+        await asyncio.gather(*(cascade.answer_async(item) for item in range(at_once)))
+
+    found = []
+    for _ in range(20):
+        start = time.perf_counter()
+        asyncio.run(run())
+        found.append((time.perf_counter() - start) / at_once * 1e6)
+    return statistics.median(found)
+
+
 def compare(
     name: str, ours: Callable[[int], None], other: str, theirs: Callable[[int], None], number: int
 ) -> None:
-    ours(10 * number), theirs(number)
+    ours(10 * number)
+    theirs(number)
     mine, yours = [], []
     for _ in range(CHUNKS):
         mine.append(seconds(ours, number) / number)

@@ -101,9 +101,9 @@ def main() -> None:
                 assert found["rows"] == given.rows
                 runs[name].append(found)
     medians = {}
-    for name, found in runs.items():
-        medians[name] = statistics.median(run["seconds"] for run in found)
-        peak = max(run["peak_gib"] for run in found)
+    for name, measured in runs.items():
+        medians[name] = statistics.median(run["seconds"] for run in measured)
+        peak = max(run["peak_gib"] for run in measured)
         print(f"{name:8} {medians[name]:7.2f} s (median of {len(found)}), peak {peak:.2f} GiB")
     print(f"count / bare   {medians['count'] / medians['bare']:.2f}")
     print(f"analyze / bare {medians['analyze'] / medians['bare']:.2f}")

@@ -6,6 +6,7 @@ import re
 
 import matplotlib as mpl
 import pytest
+from matplotlib import pyplot
 
 import stopwise as sw
 from stopwise.display import html_table
@@ -59,7 +60,7 @@ def test_curves_share_axes(problem, result):
     assert other.plot(axes) is axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["uss-ts", "uss-ucb"]
     assert axes.lines[0].get_ydata()[-1] == result.regret.mean
-    mpl.pyplot.close(axes.figure)
+    pyplot.close(axes.figure)
 
 
 def test_one_replication_has_no_interval_and_still_shows(problem):

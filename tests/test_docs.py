@@ -13,6 +13,7 @@ import sys
 import textwrap
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -35,6 +36,10 @@ def blocks(page, kind):
 
 WITH_CODE = [page for page in PAGES if blocks(page, "python") and page.name not in RUN_ELSEWHERE]
 WITH_COMMANDS = [page for page in PAGES if blocks(page, "console")]
+
+
+def command_line() -> Any:
+    return typer.main.get_command(build_app())
 
 
 def site_pages():
@@ -60,7 +65,7 @@ def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
 def test_the_commands_on_a_page_exist(page):
     """Every `stopwise COMMAND --option` that is shown is one that the command line takes."""
-    commands = typer.main.get_command(build_app()).commands
+    commands = command_line().commands
     for block in blocks(page, "console"):
         for line in re.findall(r"^\$? ?(stopwise .*)$", block.replace("\\\n", ""), re.MULTILINE):
             name, *words = shlex.split(line, comments=True)[1:]
@@ -109,7 +114,7 @@ def test_the_site_builds_strictly_and_is_self_contained(tmp_path):
 def check_commands_page(page):
     """Every command and every option of the command line stands on its page."""
     text = page.read_text(encoding="utf-8")
-    for name, command in typer.main.get_command(build_app()).commands.items():
+    for name, command in command_line().commands.items():
         start = text.index(f'<h2 id="{name}"')
         end = text.find("<h2 ", start + 1)
         section = text[start : end if end > 0 else None]

@@ -67,4 +67,6 @@ def new_axes(ax: Axes | None = None, *, width: float = 6.4, height: float = 3.6)
         return ax
     pyplot = load("plot", "matplotlib.pyplot")
     figure: Figure = pyplot.figure(figsize=(width, height), layout="constrained")
-    return figure.add_subplot()
+    fresh = figure.add_subplot()
+    fresh.set_prop_cycle(color=COLOURS)
+    return fresh

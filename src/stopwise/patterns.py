@@ -20,7 +20,7 @@ SUM_TOLERANCE = 1e-6
 
 
 def code_patterns(
-    patterns: Iterable[tuple[Hashable, Sequence[Hashable], float]], count: int
+    patterns: Iterable[tuple[Hashable, Sequence[Hashable], float]], stage_count: int
 ) -> tuple[IntArray, FloatArray, Labels]:
     """Code (truth, outputs, probability) triples; equal patterns are merged.
 
@@ -35,10 +35,10 @@ def code_patterns(
     for at, (truth, outputs, p) in enumerate(patterns):
         if isinstance(outputs, (str, bytes)) or not isinstance(outputs, Sequence | np.ndarray):
             raise fail(f"patterns[{at}].outputs", outputs, "a list, one output for each stage")
-        if len(outputs) != count:
+        if len(outputs) != stage_count:
             raise fail(
                 f"patterns[{at}].outputs", list(outputs),
-                f"{count} outputs, one for each cost",
+                f"{stage_count} outputs, one for each cost",
             )  # fmt: skip
         accepted = "a probability between 0 and 1"
         weight = finite_number(f"patterns[{at}].p", p, accepted)
@@ -56,7 +56,7 @@ def code_patterns(
 
 
 def code_predictions(
-    predictions: ArrayLike, truth: ArrayLike, count: int
+    predictions: ArrayLike, truth: ArrayLike, stage_count: int
 ) -> tuple[IntArray, IntArray, Labels]:
     """Code a table of predictions and the truth.
 
@@ -68,14 +68,14 @@ def code_predictions(
     """
     table = _as_table(predictions)
     answers = _as_table(truth)
-    if table.ndim != 2 or table.shape[1] != count:
+    if table.ndim != 2 or table.shape[1] != stage_count:
         raise fail(
-            "predictions", table.shape, f"a table of items by {count} stages"
+            "predictions", table.shape, f"a table of items by {stage_count} stages"
         )  # fmt: skip
     if answers.shape != (len(table),) or not len(table):
         raise fail("truth", answers.shape, f"{len(table)} values, one for each row, and not 0")
     codes: dict[Hashable, int] = {}
-    coded = np.empty((len(table), count + 1), dtype=np.int64)
+    coded = np.empty((len(table), stage_count + 1), dtype=np.int64)
     for at, (row, answer) in enumerate(zip(table.tolist(), answers.tolist(), strict=True)):
         coded[at, 0] = _code(codes, f"truth[{at}]", answer)
         for stage, value in enumerate(row):
@@ -164,20 +164,20 @@ def probabilities(p: FloatArray) -> FloatArray:
     return np.minimum(p if abs(total - 1) <= 1e-12 else p / total, 1.0)
 
 
-def stage_names(stages: Sequence[str] | None, count: int) -> tuple[str, ...]:
+def stage_names(stages: Sequence[str] | None, stage_count: int) -> tuple[str, ...]:
     """The names given, or the usual ones.
 
     >>> stage_names(None, 2)
     ('stage 1', 'stage 2')
     """
     if stages is None:
-        return tuple(f"stage {i + 1}" for i in range(count))
+        return tuple(f"stage {i + 1}" for i in range(stage_count))
     accepted = "a list of names, each of printable characters"
     if isinstance(stages, (str, Mapping)) or not isinstance(stages, Iterable):
         raise fail("stages", stages, accepted)
     stages = list(stages)
     if not all(isinstance(name, str) and name.strip() and name.isprintable() for name in stages):
         raise fail("stages", stages, accepted)
-    if len(stages) != count or len(set(stages)) != count:
-        raise fail("stages", stages, f"{count} different names, one for each cost")
+    if len(stages) != stage_count or len(set(stages)) != stage_count:
+        raise fail("stages", stages, f"{stage_count} different names, one for each cost")
     return tuple(stages)

@@ -20,7 +20,7 @@ from stopwise.checks import (
 )
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import TIE, optimal_stage, stopping_stages
-from stopwise.display import frame, html_table
+from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.patterns import (
     SUM_TOLERANCE,
     code_patterns,
@@ -34,6 +34,7 @@ from stopwise.patterns import IntArray as IntArray
 
 if TYPE_CHECKING:
     import polars
+    from matplotlib.axes import Axes
 
 _VERSION = 1
 _FIELDS = ("version", "costs", "cumulative", "mistake_cost", "stages", "patterns", "rows")
@@ -375,6 +376,24 @@ class Problem:
         [0.3, 0.2]
         """
         return frame(self._stage_records())
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What stopping at each stage costs per round, in mistakes: its price and its errors.
+
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> costs = Costs.from_stages((0.0, 0.1))
+        >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
+        >>> problem.plot().get_title()
+        'The best stage is stage 2'
+        """
+        ax = new_axes(ax)
+        prices = self.costs.in_mistakes
+        ax.bar(self.stages, prices, color=COLOURS[0], label="cost of the stages called")
+        ax.bar(self.stages, self.error_rates, bottom=prices, color=COLOURS[1], label="mistakes")
+        ax.set_ylabel("per round, in mistakes")
+        ax.set_title(f"The best stage is {self.stages[self.optimal_stage]}")
+        ax.legend(frameon=False)
+        return ax
 
     def _stage_records(self) -> list[dict[str, Any]]:
         return [

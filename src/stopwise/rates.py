@@ -41,28 +41,29 @@ def joint_from_rates(
     [([False, False], 0.6), ([True, False], 0.3), ([True, True], 0.1)]
     """
     errors = [_rate(f"error_rates[{i}]", value) for i, value in enumerate(error_rates)]
-    count = len(errors)
-    if count < 2:
+    stage_count = len(errors)
+    if stage_count < 2:
         raise fail("error_rates", errors, "at least two stages")
-    if len(disagreements) != count or any(len(row) != count for row in disagreements):
+    if len(disagreements) != stage_count or any(len(row) != stage_count for row in disagreements):
         raise StopwiseError(
-            f"disagreements: need a {count} x {count} table, one row for each error rate"
+            f"disagreements: need a {stage_count} x {stage_count} table,"
+            " one row for each error rate"
         )
     pairs: list[tuple[int, int]] = []
     targets = [1.0, *errors]
-    for i, j in itertools.combinations(range(count), 2):
+    for i, j in itertools.combinations(range(stage_count), 2):
         value = disagreements[i][j]
         if value is not None:
             pairs.append((i, j))
             targets.append(_rate(f"disagreements[{i}][{j}]", value))
             _check_pair(i, j, errors, targets[-1])
             _check_mirror(i, j, targets[-1], disagreements[j][i])
-    _check_triples(count, dict(zip(pairs, targets[count + 1 :], strict=True)))
+    _check_triples(stage_count, dict(zip(pairs, targets[stage_count + 1 :], strict=True)))
     target = np.asarray(targets)
-    if count <= ENUMERATE_UP_TO:
-        wrong, p = _by_enumeration(count, pairs, target)
+    if stage_count <= ENUMERATE_UP_TO:
+        wrong, p = _by_enumeration(stage_count, pairs, target)
     else:
-        wrong, p = search_sets(count, pairs, target)
+        wrong, p = search_sets(stage_count, pairs, target)
     keep = p > 1e-15
     return wrong[keep], p[keep] / p[keep].sum()
 
@@ -101,13 +102,13 @@ def _check_mirror(i: int, j: int, disagreement: float, mirror: object) -> None:
         )
 
 
-def _check_triples(count: int, known: dict[tuple[int, int], float]) -> None:
+def _check_triples(stage_count: int, known: dict[tuple[int, int], float]) -> None:
     """Name three stages that are impossible together.
 
     Who disagrees with both of two others sees these agree: p_ik <= p_ij + p_jk for binary outputs
     and all orders, and not all three pairs can disagree at once: p_ij + p_jk + p_ik <= 2.
     """
-    for i, j, k in itertools.combinations(range(count), 3):
+    for i, j, k in itertools.combinations(range(stage_count), 3):
         sides = [(i, j), (i, k), (j, k)]
         if not all(side in known for side in sides):
             continue
@@ -124,11 +125,11 @@ def _check_triples(count: int, known: dict[tuple[int, int], float]) -> None:
 
 
 def _by_enumeration(
-    count: int, pairs: list[tuple[int, int]], target: FloatArray
+    stage_count: int, pairs: list[tuple[int, int]], target: FloatArray
 ) -> tuple[BoolArray, FloatArray]:
     from scipy.optimize import linprog
 
-    wrong = np.array(list(itertools.product([False, True], repeat=count)))
+    wrong = np.array(list(itertools.product([False, True], repeat=stage_count)))
     columns = set_columns(wrong, pairs)
     all_wrong = np.zeros(len(wrong))
     all_wrong[-1] = 1.0

@@ -34,16 +34,18 @@ def set_columns(wrong: BoolArray, pairs: Pairs) -> FloatArray:
     return np.asarray(rows, dtype=np.float64)
 
 
-def search_sets(count: int, pairs: Pairs, target: FloatArray) -> tuple[BoolArray, FloatArray]:
+def search_sets(stage_count: int, pairs: Pairs, target: FloatArray) -> tuple[BoolArray, FloatArray]:
     """Sets and weights with `set_columns(sets) @ weights == target`, or an error that none exist.
 
     >>> sets, p = search_sets(2, [(0, 1)], np.array([1.0, 0.4, 0.1, 0.3]))
     >>> np.round(set_columns(sets, [(0, 1)]) @ p, 6)
     array([1. , 0.4, 0.1, 0.3])
     """
-    order = np.argsort(-target[1 : count + 1])
+    order = np.argsort(-target[1 : stage_count + 1])
     # Nested sets (none wrong, only the worst stage, the two worst, ...) are a good start.
-    sets = np.array([np.isin(np.arange(count), order[:size]) for size in range(count + 1)])
+    sets = np.array(
+        [np.isin(np.arange(stage_count), order[:size]) for size in range(stage_count + 1)]
+    )
     columns = set_columns(sets, pairs)
     weights = np.zeros(len(sets))
     rng = np.random.default_rng(0)  # only to find sets; whichever are found, the rates are the same
@@ -54,7 +56,7 @@ def search_sets(count: int, pairs: Pairs, target: FloatArray) -> tuple[BoolArray
         residual = target - columns @ weights
         if np.abs(residual).max() <= TOLERANCE:
             return sets, weights
-        added = _sets_along(count, pairs, residual / np.linalg.norm(residual), sets, rng)
+        added = _sets_along(stage_count, pairs, residual / np.linalg.norm(residual), sets, rng)
         if not len(added):
             raise StopwiseError(
                 "disagreements: no joint distribution has these error and disagreement rates"
@@ -119,12 +121,16 @@ def _misfit(columns: FloatArray, target: FloatArray, weights: FloatArray) -> flo
 
 
 def _sets_along(
-    count: int, pairs: Pairs, direction: FloatArray, known: BoolArray, rng: np.random.Generator
+    stage_count: int,
+    pairs: Pairs,
+    direction: FloatArray,
+    known: BoolArray,
+    rng: np.random.Generator,
 ) -> BoolArray:
     """The best sets whose column points along `direction`: local search, then exact search."""
-    linear = direction[1 : count + 1]
-    quadratic = np.zeros((count, count))
-    for (i, j), value in zip(pairs, direction[count + 1 :], strict=True):
+    linear = direction[1 : stage_count + 1]
+    quadratic = np.zeros((stage_count, stage_count))
+    for (i, j), value in zip(pairs, direction[stage_count + 1 :], strict=True):
         quadratic[i, j] = quadratic[j, i] = value
 
     def value_of(sets: FloatArray) -> FloatArray:
@@ -133,11 +139,13 @@ def _sets_along(
 
     # Half of the starts are random, half lie near sets already in use.
     half = _STARTS // 2
-    fresh = rng.random((half, count)) < rng.random((half, 1))
-    near = known[rng.integers(len(known), size=half)] ^ (rng.random((half, count)) < 3 / count)
+    fresh = rng.random((half, stage_count)) < rng.random((half, 1))
+    near = known[rng.integers(len(known), size=half)] ^ (
+        rng.random((half, stage_count)) < 3 / stage_count
+    )
     sets = np.vstack([fresh, near]).astype(np.float64)
     moving = np.arange(len(sets))
-    for _ in range(6 * count):
+    for _ in range(6 * stage_count):
         there = sets[moving]
         gains = (1 - 2 * there) * (linear + quadratic.sum(axis=1) - 2 * there @ quadratic)
         best = gains.argmax(axis=1)
@@ -149,30 +157,30 @@ def _sets_along(
     sets = np.unique(sets, axis=0)
     values = value_of(sets)
     if values.max() <= TOLERANCE:
-        sets = _best_set_exactly(count, pairs, direction)
+        sets = _best_set_exactly(stage_count, pairs, direction)
         values = value_of(sets)
     top = np.argsort(-values)[:_BATCH]
     return sets[top[values[top] > TOLERANCE]].astype(bool)
 
 
-def _best_set_exactly(count: int, pairs: Pairs, direction: FloatArray) -> FloatArray:
+def _best_set_exactly(stage_count: int, pairs: Pairs, direction: FloatArray) -> FloatArray:
     """Integer programme: d_ij = e_i xor e_j, made linear by the four triangle inequalities."""
     from scipy.optimize import LinearConstraint, milp
 
     rows, high = [], []
     for at, (i, j) in enumerate(pairs):
         for wi, wj, wd, limit in ((1, -1, -1, 0), (-1, 1, -1, 0), (1, 1, 1, 2), (-1, -1, 1, 0)):
-            row = np.zeros(count + len(pairs))
-            row[i], row[j], row[count + at] = wi, wj, wd
+            row = np.zeros(stage_count + len(pairs))
+            row[i], row[j], row[stage_count + at] = wi, wj, wd
             rows.append(row)
             high.append(limit)
     result = milp(
         -direction[1:],
-        integrality=np.concatenate([np.ones(count), np.zeros(len(pairs))]),
+        integrality=np.concatenate([np.ones(stage_count), np.zeros(len(pairs))]),
         bounds=(0, 1),
         constraints=LinearConstraint(np.asarray(rows), -np.inf, np.asarray(high)),
         options={"time_limit": 120.0},
     )
     if result.status != 0:
         raise StopwiseError(_UNDECIDED)
-    return np.round(np.asarray(result.x[:count]))[None, :]
+    return np.round(np.asarray(result.x[:stage_count]))[None, :]

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.evidence import Evidence
 from stopwise.live.calling.stage import Stage
 from stopwise.live.cascade import Cascade
 from stopwise.live.learner import DEFAULT_POLICY
@@ -30,17 +32,21 @@ def _all_have_proba(classifier: CascadeClassifier) -> bool:
 class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifiers from cheap to expensive; `predict` goes as deep as pays.
 
-    `fit(X, y)` trains every stage. `partial_fit(X)`, without labels, runs rows through the cascade
-    as a live learner would, and learns from the disagreements alone where to stop. Until then
-    nothing is known and `predict` uses the last stage. `predict` is deterministic: all rows go to
-    `stage_`, the deterministic reading of the evidence.
+    `fit(X, y)` trains every stage, and learns where to stop from what the stages say of training
+    rows that they were not trained on (each stage is trained again without one fold after another;
+    labels are not used for it). `partial_fit(X)`, without labels, runs new rows through the cascade
+    as a live learner would, and learns on from the disagreements alone. `predict` is deterministic:
+    all rows go to `stage_`, the deterministic reading of the evidence.
 
     Args:
         stages: a list of `(name, estimator, cost)`, or `(name, estimator, cost, columns)` where a
             stage uses only some of the columns, by name or number.
         mistake_cost: what one wrong answer costs, in the units of the costs.
         policy: how `partial_fit` draws depths.
-        prefit: take the estimators as they are, fitted; `fit` then only reads the labels.
+        prefit: take the estimators as they are, fitted; `fit` then only reads the labels. Nothing
+            is known of where to stop before `partial_fit`: `predict` uses the last stage.
+        cv: folds of `fit` (fewer where a class has fewer rows), or a splitter of scikit-learn. None
+            trains each stage once and leaves it to `partial_fit` to learn where to stop.
         batch_size: rows in a batch of `partial_fit`; None begins small and doubles.
         random_state: seed of the depths drawn by `partial_fit`.
 
@@ -73,6 +79,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prefit: bool = False,
         batch_size: int | None = None,
         random_state: Any = None,
+        cv: Any = 5,
     ) -> None:
         self.stages = stages
         self.mistake_cost = mistake_cost
@@ -80,6 +87,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.prefit = prefit
         self.batch_size = batch_size
         self.random_state = random_state
+        self.cv = cv
 
     # ---- scikit-learn's protocol -------------------------------------------------------------
 
@@ -129,7 +137,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- learning ----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> CascadeClassifier:
-        """Train every stage on labelled rows, and forget where to stop."""
+        """Train every stage on labelled rows, and learn from them where to stop."""
         stages = self._checked_stages()
         X, y = self._validated(X, y)
         check_classification_targets(y)
@@ -142,8 +150,38 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.estimators_.append(estimator)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._memory: dict[str, Any] | None = None
-        self._read(self._cascade(X))
+        cascade = self._cascade(X)
+        codes = self._out_of_fold(X, y, stages)
+        if len(codes):
+            cascade.learner.add_evidence(Evidence.from_codes(codes))
+        self._read(cascade)
         return self
+
+    def _out_of_fold(self, X: Any, y: Any, stages: Sequence[tuple[Any, ...]]) -> Any:
+        """What every stage says of rows that it was not trained on, as numbers of classes.
+
+        On the rows that they were trained on, stages agree more than they will later.
+        """
+        none = np.empty((0, len(stages)), dtype=np.int64)
+        if self.prefit or self.cv is None:
+            return none
+        splitter = self.cv
+        if not hasattr(splitter, "split"):
+            folds = whole_number("cv", self.cv, least=2)
+            folds = min(folds, int(np.unique(y, return_counts=True)[1].min()))
+            if folds < 2:  # a class of one row cannot be split
+                return none
+            splitter = StratifiedKFold(folds, shuffle=True, random_state=self._seed)
+        parts = [none]
+        for train, test in splitter.split(X, y):
+            said = [
+                clone(estimator)
+                .fit(_take_columns(_take_rows(X, train), columns), y[train])
+                .predict(_take_columns(_take_rows(X, test), columns))
+                for (_, estimator, _, _), columns in zip(stages, self._columns, strict=True)
+            ]
+            parts.append(np.stack([np.searchsorted(self.classes_, one) for one in said], axis=1))
+        return np.concatenate(parts)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> CascadeClassifier:
         """Learn from unlabelled rows where to stop.

@@ -1,5 +1,7 @@
 """Keywords that are refused, ties that are read alike everywhere, results that show themselves."""
 
+from typing import Any
+
 import matplotlib
 import polars
 import pytest
@@ -47,7 +49,8 @@ def test_a_report_shows_itself():
     assert isinstance(frame, polars.DataFrame)
     assert frame["calls"].to_list() == [1, 1]
     assert frame["abstentions"].to_list() == [1, 0]
-    assert [bar.get_width() for bar in report.plot().patches] == [1, 1, 0, 1]
+    bars: list[Any] = list(report.plot().patches)
+    assert [bar.get_width() for bar in bars] == [1, 1, 0, 1]
     assert repr(learner) == "Learner({<rule>: 0, model: 1}, 'fixed', 1 rounds)"
 
 

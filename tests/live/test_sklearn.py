@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -77,6 +77,7 @@ def test_digits_without_labels():
         ],
         mistake_cost=500,
         random_state=0,
+        cv=None,
     ).fit(X_train, y_train)
     assert cascade.stage_name_ == "support vectors"
     of_the_last = cascade.estimators_[-1].score(X_test, y_test)
@@ -111,6 +112,54 @@ def test_pipeline_and_grid():
     grid.fit(X_train[:200], y_train[:200])
     assert set(grid.best_params_) == {"tree__max_depth", "mistake_cost"}
     assert grid.best_estimator_.partial_fit(X_stream).stage_ in (0, 1)
+
+
+def test_after_fit_there_is_evidence_from_rows_that_stages_were_not_trained_on():
+    X_train, y_train, _, X_test, _ = digits()
+    # A tree of full depth is never wrong on its own training rows, and often elsewhere.
+    stages = [
+        ("tree", DecisionTreeClassifier(random_state=0), 1),
+        ("neighbours", KNeighborsClassifier(1), 10),
+        ("support vectors", SVC(C=10), 40),
+    ]
+    cascade = CascadeClassifier(stages, mistake_cost=500, random_state=0).fit(X_train, y_train)
+    assert cascade.evidence_.seen[0, 2] == len(X_train)
+    said = [stage.predict(X_test) for stage in cascade.estimators_]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        later = float((said[i] != said[j]).mean())
+        assert cascade.evidence_.disagreement[i, j] == pytest.approx(later, abs=0.06)
+    assert cascade.stage_name_ == "neighbours"
+    assert (cascade.predict(X_test) == said[1]).all()
+    assert cascade.learning_cost_ == 0
+    again = CascadeClassifier(stages, mistake_cost=500, random_state=0).fit(X_train, y_train)
+    assert again.evidence_ == cascade.evidence_
+
+
+def test_a_grid_search_scores_what_the_cascade_will_do():
+    X_train, y_train, *_ = digits()
+    stages = [("stump", DecisionTreeClassifier(max_depth=1), 1), ("logistic", GaussianNB(), 4)]
+    grid = GridSearchCV(
+        CascadeClassifier(stages, random_state=0), {"mistake_cost": [2, 200]}, cv=2
+    ).fit(X_train, y_train)
+    assert grid.best_params_ == {"mistake_cost": 200}
+    stump, deep = grid.cv_results_["mean_test_score"]
+    assert stump < 0.4 < 0.7 < deep  # with the last stage for both they would be equal
+    assert grid.best_estimator_.stage_ == 1
+
+
+def test_folds_of_fit():
+    X = np.arange(12.0)[:, None]
+    stages = [("one", DecisionTreeClassifier(), 1), ("two", GaussianNB(), 2)]
+    y = np.array([0] * 6 + [1] * 6)
+    for cv, seen in ((None, 0), (3, 12), (50, 12), (KFold(4, shuffle=True, random_state=0), 12)):
+        cascade = CascadeClassifier(stages, 9, cv=cv, random_state=0).fit(X, y)
+        assert cascade.evidence_.seen[0, 1] == seen
+    rare = CascadeClassifier(stages, 9).fit(X, [0] * 11 + [1])
+    assert rare.evidence_.seen[0, 1] == 0  # a class of one row cannot be split
+    with pytest.raises(StopwiseError, match="cv"):
+        CascadeClassifier(stages, 9, cv=1).fit(X, y)
+    words = CascadeClassifier(stages, 9, random_state=0).fit(X, np.where(y == 0, "no", "yes"))
+    assert words.predict_proba(X).shape == (12, 2)
 
 
 def test_parameters_reach_the_stages():

@@ -13,6 +13,7 @@ import scipy.stats
 from stopwise import Costs, Evidence, Policy, StopwiseError, make_policy, policy_names, register
 from stopwise.policies import registry
 from stopwise.policies.conformance import check_policy
+from stopwise.policies.fixed import FixedStage
 from stopwise.policies.hanawal2 import Hanawal2
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_literal import UssTsLiteral
@@ -565,8 +566,8 @@ def test_names_of_the_issue():
     assert policy_names()[:6] == [
         "uss-ts", "uss-ts-literal", "uss-ucb", "hanawal-2", "fixed", "oracle",
     ]  # fmt: skip
-    assert make_policy("uss-ucb").alpha == 0.5
-    assert make_policy("hanawal-2").alpha == 1.5
+    assert make_policy("uss-ucb") == UssUcb(alpha=0.5)
+    assert make_policy("hanawal-2") == Hanawal2(alpha=1.5)
     assert make_policy("uss-ts") == UssTs(1.0, 1.0)
 
 
@@ -580,7 +581,7 @@ def test_labels_make_the_policy_again(name):
 
 def test_numpy_settings():
     assert registry.policy_from_json(registry.policy_to_json(UssUcb(np.float32(0.5)))) == UssUcb()
-    assert make_policy("fixed", stage=np.int64(1)).stage == 1
+    assert make_policy("fixed", stage=np.int64(1)) == FixedStage(1)
 
 
 @pytest.mark.parametrize(
@@ -669,7 +670,7 @@ def test_register():
         stage: int
         name = "needs-stage"
 
-    assert make_policy("needs-stage:stage=1").stage == 1
+    assert make_policy("needs-stage:stage=1") == NeedsStage(stage=1)
     with pytest.raises(StopwiseError, match="policy needs-stage: the setting 'stage' must be giv"):
         make_policy("needs-stage")
 

@@ -287,7 +287,7 @@ def test_engine_errors() -> None:
         def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> np.ndarray:
             return np.array([1.0, 0.0, 0.0])
 
-    with pytest.raises(StopwiseError, match="no shortcut for plain"):
+    with pytest.raises(StopwiseError, match="no kernel for plain"):
         simulate(problem, Plain(), horizon=10, replications=1, engine="fast")
     assert simulate(problem, Plain(), horizon=10, replications=1).engine == "reference"
     with pytest.raises(StopwiseError, match="engine: got 'quick', but need auto, fast or"):

@@ -2,6 +2,7 @@
 
 # ruff: noqa: NPY002  (inside numba this is its own generator, and none of stopwise's)
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +114,8 @@ def as_printed(codes, x, a, b, jumps, temper, seed, replications, cuts):
     ["uss-ts", "uss-ts:prior_agreed=2.5", "uss-ts-literal", "uss-ts-jump", "uss-ts-tempered"],
 )
 def test_law_of_thompson_sampling_over_rows(name):
-    policy, n, cuts = make_policy(name), 1500, np.array([10, 60, 400])
+    policy: Any = make_policy(name)
+    n, cuts = 1500, np.array([10, 60, 400])
     codes = some_rows(400, 3, seed=9)
     costs = Costs.from_stages([0.02, 0.15, 0.1])
     runs = replay_rows(policy, codes, costs, replications=n, seed=4)

@@ -24,7 +24,7 @@ class BenchPlan:
     Attributes:
         instances: of each family; half of them are for choosing parameters and are not run here.
         replications: of every run over the families.
-        wrong_horizon_replications: of those in which USS-VOI was told a wrong horizon, at most.
+        wrong_horizon_replications: of those in which USS-VOI was given a wrong horizon, at most.
         growth_replications: of every run over horizons.
     """
 
@@ -37,7 +37,7 @@ class BenchPlan:
     seed: int = 6
 
     def wrong_horizons(self) -> tuple[str, str]:
-        """USS-VOI told a tenth, and ten times, of the horizon."""
+        """USS-VOI given a tenth, and ten times, of the horizon."""
         return f"uss-voi:horizon={self.horizon // 10}", f"uss-voi:horizon={self.horizon * 10}"
 
     def groups(self) -> dict[str, list[Instance]]:

@@ -76,7 +76,7 @@ def _page(
             )
         lines.append("")
     lines += [
-        "`uss-voi:horizon=...` was told a wrong horizon: a tenth, and ten times, of the true one"
+        "`uss-voi:horizon=...` was given a wrong horizon: a tenth, and ten times, of the true one"
         f" ({min(plan.replications, plan.wrong_horizon_replications):,} replications).",
         "",
         "![ratio to USS-TS of every instance, sorted](policies/ratios.png)",

@@ -17,6 +17,8 @@ from stopwise.checks import StopwiseError
 COMMANDS = {
     "reproduce": "stopwise.cli.reproduce",
     "analyze": "stopwise.cli.analyze",
+    "fit": "stopwise.cli.fit",
+    "explain": "stopwise.cli.explain",
     "replay": "stopwise.cli.replay",
     "audit": "stopwise.cli.audit",
     "live": "stopwise.cli.live",

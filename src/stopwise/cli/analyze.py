@@ -12,6 +12,7 @@ from stopwise.cli.log_options import (
     Calls_,
     Costs_,
     Example,
+    Features,
     Item,
     Layout,
     Level,
@@ -50,6 +51,10 @@ def command(
     level: Level = None,
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
+    per_item: Annotated[
+        bool, typer.Option("--per-item", help="Say also what deciding per item would be worth.")
+    ] = False,
+    features: Features = None,
     abstentions: AbstentionsOption = None,
     reading: Annotated[
         str | None,
@@ -104,6 +109,7 @@ def command(
         stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
         item=item, layout=layout, level=level, max_labels=max_labels,
         trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading, calls=calls,
+        features=features,
     )  # fmt: skip
     if agree is not None:
         from stopwise.cli.promise import run
@@ -120,7 +126,7 @@ def command(
         from stopwise.logs.analysis import analyze
 
         with progress_bar("counting", quiet=as_json):
-            analysis = analyze(source, chosen)
+            analysis = analyze(source, chosen, per_item=per_item)
     if report is not None:
         analysis.write_report(report)
     if as_json:
@@ -159,6 +165,10 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         "dim",
     )
     console.print(_stage_table(analysis))
+    if analysis.per_item is not None:
+        from stopwise.cli.per_item import print_items
+
+        print_items(console, analysis.per_item)
     if verdict.cost_bounds.measured:
         for name, low, high in zip(
             verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True

@@ -59,6 +59,10 @@ Calls_ = Annotated[
         " both are shown where this is not given.",
     ),
 ]
+Features = Annotated[
+    str | None,
+    typer.Option(help="Columns known of an item before its first call: length,language."),
+]
 Example = Annotated[
     bool, typer.Option("--example", help="Use the example log that comes with Stopwise.")
 ]

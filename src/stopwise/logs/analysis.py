@@ -10,6 +10,7 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
+from stopwise.logs.items.analysis import analyze_items
 from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
@@ -22,6 +23,7 @@ from stopwise.logs.judging.warnings import assumed_settings, warnings_of, warnin
 from stopwise.logs.judging.what_if import what_ifs
 from stopwise.logs.reading.counting import PatternCounts, count
 from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.reporting import drawing, stage_table
 from stopwise.logs.reporting.as_json import analysis_dict
 from stopwise.logs.reporting.headline import headline
@@ -81,12 +83,17 @@ class Analysis(Findings):
 
 
 def analyze(
-    log: object, settings: LogSettings | None = None, **given: Unpack[LogOptions]
+    log: object,
+    settings: LogSettings | None = None,
+    *,
+    per_item: bool = False,
+    **given: Unpack[LogOptions],
 ) -> Analysis:
     """Analyse a log: a path, or a pandas or polars frame.
 
     Args:
         settings: a `LogSettings`; or give its fields by name.
+        per_item: say also what a rule that decides per item would cost and save.
 
     >>> import polars
     >>> frame = polars.DataFrame({"fast": [0, 1] * 500, "slow": [0, 1] * 495 + [0] * 10})
@@ -97,6 +104,8 @@ def analyze(
     chosen = settings_from(settings, given)
     opened = open_log(log, chosen)
     analysis = analyze_counts(opened.name, count(opened), chosen)
+    if per_item:
+        analysis = replace(analysis, per_item=analyze_items(read_rows(log, chosen)))
     if opened.truth is None:
         return analysis
     # The truth is read here for the first time, when all else is said.

@@ -88,7 +88,7 @@ class Policy(ABC):
         evidence.add(prefix)
 
     def for_horizon(self, horizon: int) -> Policy:
-        """The policy for a run of so many rounds; those that plan ahead take the number from here.
+        """The policy for a run of `horizon` rounds; those that plan ahead take it from here.
 
         >>> from stopwise.policies.imed import Imed
         >>> Imed().for_horizon(1000).settings()["horizon"]

@@ -21,13 +21,13 @@ def step_walk(passes: FloatArray, fails: FloatArray) -> FloatArray:
     >>> step_walk(passes, 1 - passes)
     array([0.4, 0.3, 0.3])
     """
-    count = len(passes)
-    distribution = np.zeros(count)
+    stage_count = len(passes)
+    distribution = np.zeros(stage_count)
     arriving = 1.0
-    for i in range(count - 1):
+    for i in range(stage_count - 1):
         distribution[i] = arriving * np.prod(passes[i, i + 1 :])
         arriving *= going_on(fails[i, i + 1 :])
-    distribution[count - 1] = arriving
+    distribution[stage_count - 1] = arriving
     return distribution
 
 
@@ -41,19 +41,19 @@ def jump_walk(passes: FloatArray, fails: FloatArray) -> FloatArray:
     >>> jump_walk(passes, 1 - passes)
     array([0.4 , 0.25, 0.35])
     """
-    count = len(passes)
-    distribution = np.zeros(count)
+    stage_count = len(passes)
+    distribution = np.zeros(stage_count)
     distribution[0] = 1.0  # the chance of coming to i, until it is turned into that of stopping
-    for i in range(count - 1):
+    for i in range(stage_count - 1):
         passed = distribution[i]
-        for j in range(i + 1, count):
+        for j in range(i + 1, stage_count):
             distribution[j] += passed * fails[i, j]
             passed *= passes[i, j]
         distribution[i] = passed
     return distribution
 
 
-def elimination_walk(count: int, worth: Callable[[int, int, int], bool]) -> int:
+def elimination_walk(stage_count: int, worth: Callable[[int, int, int], bool]) -> int:
     """The jump walk with a memory, for rules that decide: where it stops.
 
     Only the deeper stages that are worth going to from *every* stage visited so far stay in play;
@@ -71,7 +71,7 @@ def elimination_walk(count: int, worth: Callable[[int, int, int], bool]) -> int:
     1
     """
     visited = [0]
-    for j in range(1, count):
+    for j in range(1, stage_count):
         # The last one is the likeliest to refuse, so it is asked first.
         if all(worth(i, j, visited[-1]) for i in reversed(visited)):
             visited.append(j)

@@ -44,8 +44,8 @@ def kernel_of(policy: Policy) -> Kernel:
 
     rule = policy.compiled_rule()
     assert rule is not None, "has_kernel said so"
-    return lambda tables, x, grid, states, rng, result: plain.run_many(
-        tables, x, rule, grid, states, result
+    return lambda tables, thresholds, grid, states, rng, result: plain.run_many(
+        tables, thresholds, rule, grid, states, result
     )
 
 
@@ -53,8 +53,8 @@ def _built_in(policy: Policy) -> Kernel:
     from stopwise.simulation.kernels import replications
 
     settings = _settings(policy)
-    return lambda tables, x, grid, states, rng, result: replications.run_many(
-        tables, x, settings, grid, states, rng, result
+    return lambda tables, thresholds, grid, states, rng, result: replications.run_many(
+        tables, thresholds, settings, grid, states, rng, result
     )
 
 
@@ -74,7 +74,9 @@ def _always(policy: Any) -> Kernel:
     """A rule that has decided needs no rounds, only the grid."""
     stage = policy.stage
 
-    def fill(tables: Any, x: Any, grid: IntArray, states: Any, rng: Any, result: IntArray) -> None:
+    def fill(
+        tables: Any, thresholds: Any, grid: IntArray, states: Any, rng: Any, result: IntArray
+    ) -> None:
         result[:, :, stage] = grid
 
     return fill
@@ -102,7 +104,7 @@ class FastEngine:
         return make_tables(self.problem, self.stream)
 
     def depth_counts(self, grid: IntArray, seed: int, indices: range) -> IntArray:
-        """Depth counts of replications x grid x stages."""
+        """Depth counts of replications thresholds grid thresholds stages."""
         result = np.zeros((len(indices), len(grid), self.problem.stage_count), dtype=np.int64)
         seeds = np.random.SeedSequence(seed, spawn_key=(indices.start,))
         bulk_seed, uniform_seed = seeds.spawn(2)

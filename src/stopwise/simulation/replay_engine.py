@@ -152,7 +152,9 @@ def row_kernel(policy: Policy) -> RowKernel:
 
     rule = policy.compiled_rule()
     assert rule is not None, "has_kernel said so"
-    return lambda codes, x, state, depths: plain.run_rows(codes, x, rule, state, depths)
+    return lambda codes, thresholds, state, depths: plain.run_rows(
+        codes, thresholds, rule, state, depths
+    )
 
 
 def _built_in(policy: Policy) -> RowKernel:
@@ -163,16 +165,18 @@ def _built_in(policy: Policy) -> RowKernel:
     make = SETTINGS_OF[type(policy)]
     settings = make(policy)
     if make is thompson_settings:
-        return lambda codes, x, state, depths: thompson.run_rows(codes, x, settings, state, depths)
+        return lambda codes, thresholds, state, depths: thompson.run_rows(
+            codes, thresholds, settings, state, depths
+        )
     run = confidence.run_rows if make is confidence_settings else value.run_rows
-    return lambda codes, x, state, depths: run(codes, x, settings, depths)
+    return lambda codes, thresholds, state, depths: run(codes, thresholds, settings, depths)
 
 
 def _always(policy: Any) -> RowKernel:
     """A rule that has decided needs no loop."""
 
-    def fill(codes: Any, x: FloatArray, state: Any, depths: Depths) -> None:
-        depths[:] = range(len(x))[policy.stage]
+    def fill(codes: Any, thresholds: FloatArray, state: Any, depths: Depths) -> None:
+        depths[:] = range(len(thresholds))[policy.stage]
 
     return fill
 

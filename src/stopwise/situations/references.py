@@ -141,8 +141,11 @@ class Agreed:
         return doubt * (1 - self.chain)
 
     def chance_right(self, groups: IntArray) -> FloatArray:
-        """The chance that each stage's output is right, for partitions among those counted."""
-        return np.asarray([self.right[tuple(row)] for row in groups.tolist()])
+        """The chance that each stage's output is right; by its accuracy where never counted."""
+        return np.asarray(
+            [self.right.get(tuple(row), self.accuracies) for row in groups.tolist()],
+            dtype=np.float64,
+        )
 
 
 def agreed(counts: Transitions) -> Agreed | None:

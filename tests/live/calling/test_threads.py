@@ -8,7 +8,9 @@ import time
 import pytest
 
 from stopwise.live import Cascade, Stage, StageBusyError
-from stopwise.live.calling.threads import LeftRunning, Threads
+from stopwise.live.calling.jobs import LeftRunning
+from stopwise.live.calling.locks import ForkSafeLock
+from stopwise.live.calling.threads import Threads
 
 
 def stopwise_threads():
@@ -149,3 +151,30 @@ def test_a_child_process_has_its_own_threads_and_loop():
     assert answers.get(timeout=20) == ["b", "b"]
     child.join(20)
     assert child.exitcode == 0
+
+
+def take(lock, taken):
+    with lock:
+        taken.put(True)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_lock_that_another_thread_held_at_the_fork_is_free_in_the_child():
+    lock, holds, release = ForkSafeLock(), threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            holds.set()
+            release.wait(30)
+
+    threading.Thread(target=hold, daemon=True).start()
+    holds.wait(10)
+    context = multiprocessing.get_context("fork")
+    taken = context.Queue()
+    child = context.Process(target=take, args=(lock, taken))
+    child.start()
+    try:
+        assert taken.get(timeout=20)
+    finally:
+        release.set()
+        child.join(20)

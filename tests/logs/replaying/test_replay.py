@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,11 @@ from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.replaying.replay import run_once
 from stopwise.policies.registry import make_policy
 
-GIVEN = {"stages": ["small", "medium", "large"], "costs": [0.01, 0.1, 0.3], "mistake_cost": 1}
+GIVEN: dict[str, Any] = {
+    "stages": ["small", "medium", "large"],
+    "costs": [0.01, 0.1, 0.3],
+    "mistake_cost": 1,
+}
 
 
 def by_name(result):

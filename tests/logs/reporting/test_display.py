@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib as mpl
 import pytest
 
@@ -10,7 +12,11 @@ from stopwise.logs import analyze, replay
 from stopwise.logs.formatting import printable
 
 mpl.use("agg")
-SETTINGS = {"stages": ["small", "medium", "large"], "costs": [0, 0.02, 0.1], "mistake_cost": 1}
+SETTINGS: dict[str, Any] = {
+    "stages": ["small", "medium", "large"],
+    "costs": [0, 0.02, 0.1],
+    "mistake_cost": 1,
+}
 
 
 def test_analysis_shows_itself(log):

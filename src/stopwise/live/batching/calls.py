@@ -14,10 +14,10 @@ from stopwise.live.calling import background
 from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import StageCaller, failure
 from stopwise.live.calling.errors import NoAnswerError, describe
+from stopwise.live.calling.jobs import Attempt
 from stopwise.live.calling.outputs import check_output
 from stopwise.live.calling.result import CallResult
 from stopwise.live.calling.runner import RoundRunner
-from stopwise.live.calling.threads import Attempt
 from stopwise.live.round import Round
 
 _T = TypeVar("_T")

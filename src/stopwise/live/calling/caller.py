@@ -9,11 +9,12 @@ from typing import Any
 
 from stopwise.live.calling import background
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
+from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt
 from stopwise.live.calling.outputs import check_output, is_awaitable, vector_shape
 from stopwise.live.calling.result import CallResult, outputs_of, result_of
-from stopwise.live.calling.retrying import BreakerState, Retry
+from stopwise.live.calling.retrying import BreakerState, Tries
 from stopwise.live.calling.stage import Stage
-from stopwise.live.calling.threads import Attempt, Job, LeftRunning, Threads, attempt
+from stopwise.live.calling.threads import Threads
 
 LEAST_SECONDS = 0.001
 """With less time left than this, an item calls no further stage."""
@@ -139,7 +140,7 @@ class StageCaller:
         if self.is_async[at]:
             work = self.persist_async(at, given, limit)
             return background.run(work, _LOOP_FIX.format("answer_async or answer_many_async"))
-        tries = _Tries(self.stages[at].retry, limit)
+        tries = Tries(self.stages[at].retry, limit)
         while True:
             refused = self._refused(at)
             if refused is not None:
@@ -152,7 +153,7 @@ class StageCaller:
 
     async def persist_async(self, at: int, given: Any, limit: float | None) -> tuple[Attempt, int]:
         """The same, awaited."""
-        tries = _Tries(self.stages[at].retry, limit)
+        tries = Tries(self.stages[at].retry, limit)
         while True:
             refused = self._refused(at)
             if refused is not None:
@@ -174,7 +175,7 @@ class StageCaller:
             return StageRestingError(f"stage {name} failed too often in a row and is left alone")
         return None
 
-    def _after(self, at: int, tries: _Tries, tried: Attempt) -> float | None:
+    def _after(self, at: int, tries: Tries, tried: Attempt) -> float | None:
         """Note a call; the seconds to wait before the next, or None if it was the last."""
         if isinstance(tried.error, StageBusyError):
             tries.refused(tried)
@@ -263,43 +264,6 @@ class StageCaller:
         if message not in self._warned:
             self._warned.add(message)
             warn(message, stacklevel=5)
-
-
-class _Tries:
-    """The calls of a stage for one item: their number, their work, and what is left of its time."""
-
-    def __init__(self, retry: Retry | int | None, limit: float | None) -> None:
-        self._retry = retry if isinstance(retry, Retry) else None
-        self._until = None if limit is None else time.monotonic() + limit
-        self._calls = 0
-        self._seconds = 0.0
-        self._last = Attempt(None, None, 0.0)
-
-    def limit(self) -> float | None:
-        """Seconds that the item has left."""
-        return None if self._until is None else max(0.0, self._until - time.monotonic())
-
-    def after(self, tried: Attempt) -> float | None:
-        """Note a call; the seconds to wait before the next, or None if there is none."""
-        self._calls += 1
-        self._seconds += tried.seconds
-        self._last = tried
-        retry = self._retry
-        if retry is None or not isinstance(tried.error, retry.on) or self._calls > retry.times:
-            return None
-        wait = retry.wait_before(self._calls)
-        left = self.limit()
-        return wait if left is None or wait < left else None
-
-    def refused(self, tried: Attempt) -> None:
-        """Note a call that was not made after all."""
-        if not self._calls:
-            self._last = tried
-
-    def ended(self, refused: Exception | None = None) -> tuple[Attempt, int]:
-        """The last call, with the seconds of all; a refusal counts if there was no call."""
-        last = self._last if refused is None or self._calls else Attempt(None, refused, 0.0)
-        return last._replace(seconds=self._seconds), self._calls
 
 
 def failure(tried: Attempt, cost: float | None) -> CallResult:

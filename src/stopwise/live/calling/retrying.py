@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from stopwise.checks import fail, finite_number, whole_number
+from stopwise.live.calling.jobs import Attempt
+from stopwise.live.calling.locks import ForkSafeLock
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class BreakerState:
     def __init__(self, breaker: Breaker, clock: Callable[[], float] = time.monotonic) -> None:
         self._breaker = breaker
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._in_a_row = 0
         self._rests_until = 0.0
 
@@ -106,3 +107,48 @@ class BreakerState:
             self._in_a_row = self._in_a_row + 1 if failed else 0
             if self._in_a_row >= self._breaker.failures:
                 self._rests_until = self._clock() + self._breaker.seconds
+
+
+class Tries:
+    """The calls of a stage for one item: their number, their work, and what is left of its time.
+
+    Args:
+        retry: how often a failed call is made again.
+        limit: seconds that the item has left.
+
+    >>> Tries(None, None).ended()[1]
+    0
+    """
+
+    def __init__(self, retry: Retry | int | None, limit: float | None) -> None:
+        self._retry = retry if isinstance(retry, Retry) else None
+        self._until = None if limit is None else time.monotonic() + limit
+        self._calls = 0
+        self._seconds = 0.0
+        self._last = Attempt(None, None, 0.0)
+
+    def limit(self) -> float | None:
+        """Seconds that the item has left."""
+        return None if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def after(self, tried: Attempt) -> float | None:
+        """Note a call; the seconds to wait before the next, or None if there is none."""
+        self._calls += 1
+        self._seconds += tried.seconds
+        self._last = tried
+        retry = self._retry
+        if retry is None or not isinstance(tried.error, retry.on) or self._calls > retry.times:
+            return None
+        wait = retry.wait_before(self._calls)
+        left = self.limit()
+        return wait if left is None or wait < left else None
+
+    def refused(self, tried: Attempt) -> None:
+        """Note a call that was not made after all."""
+        if not self._calls:
+            self._last = tried
+
+    def ended(self, refused: Exception | None = None) -> tuple[Attempt, int]:
+        """The last call, with the seconds of all; a refusal counts if there was no call."""
+        last = self._last if refused is None or self._calls else Attempt(None, refused, 0.0)
+        return last._replace(seconds=self._seconds), self._calls

@@ -7,154 +7,18 @@ it, not even when the interpreter ends. How many may be left running is limited 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import os
 import queue
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from stopwise.live.calling.errors import StageBusyError
+from stopwise.live.calling.jobs import RUNNING, Attempt, Job, LeftRunning
+from stopwise.live.calling.locks import ForkSafeLock
 
 IDLE_SECONDS = 2.0
 """A thread that has had nothing to do for so long ends."""
-
-
-class Attempt(NamedTuple):
-    """What came of calling a function: its value or its error, and the seconds it worked."""
-
-    value: Any
-    error: BaseException | None
-    seconds: float
-
-
-def attempt(function: Callable[[Any], Any], item: Any) -> Attempt:
-    """Call a function here and now. Interrupts are raised, all else is the function's failure.
-
-    >>> attempt(len, "abc").value
-    3
-    """
-    start = time.perf_counter()
-    try:
-        value = function(item)
-    except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
-        return Attempt(None, error, time.perf_counter() - start)
-    return Attempt(value, None, time.perf_counter() - start)
-
-
-class LeftRunning:
-    """How many calls of one stage ran out of time and have not returned.
-
-    Args:
-        stage: the name of the stage.
-        most: beyond how many it is not called. Those that run when that many have been left may be
-            left too.
-
-    >>> LeftRunning("slow", 2).refusal() is None
-    True
-    """
-
-    def __init__(self, stage: str, most: int) -> None:
-        self._stage = stage
-        self._most = most
-        self.number = 0
-        self._lock = threading.Lock()
-
-    def refusal(self) -> StageBusyError | None:
-        """Why the stage is not to be called now, if so."""
-        number = self.number
-        if not number or number < self._most:
-            return None
-        return StageBusyError(
-            f"stage {self._stage}: {number} calls that ran out of time are still running; it is not"
-            " called until one of them returns"
-        )
-
-    def add(self, change: int) -> None:
-        """One more, or one less."""
-        with self._lock:
-            self.number += change
-
-
-_QUEUED, _RUNNING, _DONE, _LEFT = range(4)
-
-
-class Job:
-    """One call that a thread does."""
-
-    __slots__ = (
-        "context", "done", "function", "item", "left", "lock", "on_done", "on_start", "result",
-        "state",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        item: Any,
-        left: LeftRunning | None = None,
-        on_done: Callable[[], None] | None = None,
-        on_start: Callable[[], None] | None = None,
-    ) -> None:
-        self.function, self.item, self.left = function, item, left
-        self.context = contextvars.copy_context()
-        self.lock = threading.Lock()
-        self.state = _QUEUED
-        self.done = threading.Event() if on_done is None else None
-        self.on_done, self.on_start = on_done, on_start
-        self.result: Attempt | None = None
-
-    def claim(self) -> bool:
-        """Take the job, if nobody has; who takes it must run it, or nobody will."""
-        with self.lock:
-            mine = self.state == _QUEUED
-            if mine:
-                self.state = _RUNNING
-            return mine
-
-    def leave(self) -> int | None:
-        """Stop waiting for it: whether it was queued or running; None if it has just been done."""
-        with self.lock:
-            if self.state == _DONE:
-                return None
-            before, self.state = self.state, _LEFT
-            if before == _RUNNING and self.left is not None:
-                self.left.add(1)
-            return before
-
-    def wait(self) -> None:
-        """Wait until it is done."""
-        assert self.done is not None
-        self.done.wait()
-
-    def run(self) -> bool:
-        """Do the job and tell who waits. False if nobody does any more."""
-        refused = None if self.left is None else self.left.refusal()
-        if refused is not None:
-            return self._finish(Attempt(None, refused, 0.0))
-        if self.on_start is not None:
-            self.on_start()
-        start = time.perf_counter()
-        try:
-            result = self.context.run(attempt, self.function, self.item)
-        except BaseException as error:  # noqa: BLE001  # an exit is raised where the call was made
-            result = Attempt(None, error, time.perf_counter() - start)
-        return self._finish(result)
-
-    def _finish(self, result: Attempt) -> bool:
-        with self.lock:
-            if self.state == _LEFT:
-                if self.left is not None:
-                    self.left.add(-1)
-                return False
-            self.state = _DONE
-            self.result = result
-        if self.done is not None:
-            self.done.set()
-        elif self.on_done is not None:
-            self.on_done()
-        return True
 
 
 class Threads:
@@ -175,7 +39,7 @@ class Threads:
     def _begin(self) -> None:
         """Begin without threads, as a child process must: they do not fork."""
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._queue: deque[Job] = deque()
         self._idle: list[queue.SimpleQueue[Job | None]] = []
         self._working = 0
@@ -257,7 +121,7 @@ class Threads:
     def leave(self, job: Job) -> bool:
         """Stop waiting for a job; its place is free for others. False if it has just been done."""
         left = job.leave()
-        if left == _RUNNING:
+        if left == RUNNING:
             with self._lock:
                 self._working -= 1
                 if self._queue and self._working < self._most:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from types import CellType, CodeType
 from typing import Any
 
 from stopwise.checks import fail, whole_number
+from stopwise.live.calling.locks import ForkSafeLock
 from stopwise.live.comparing.comparator import Agree, Comparator, Key
 from stopwise.live.comparing.texts import exact, folded
 
@@ -68,7 +68,7 @@ def judge(agree: Agree, label: str | None = None, *, remember: int = 10_000) -> 
 def _remembering(agree: Agree, most: int) -> Agree:
     """The same function of two, which keeps its latest verdicts."""
     verdicts: OrderedDict[Hashable, bool | None] = OrderedDict()
-    lock = threading.Lock()
+    lock = ForkSafeLock()
 
     def recall(one: Any, two: Any) -> tuple[Hashable, Any]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stopwise.evidence import Evidence
 from stopwise.logs.judging.log_warning import LogWarning
@@ -14,6 +15,9 @@ from stopwise.logs.judging.segments import Segment
 from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.judging.what_if import WhatIf
 from stopwise.logs.reading.counting import PatternCounts
+
+if TYPE_CHECKING:
+    from stopwise.logs.items.analysis import ItemAnalysis
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,6 +37,7 @@ class Findings:
         segments: a verdict for each value of the segment column.
         counts: the counted patterns of outputs; None from evidence alone.
         truth: how the verdict holds against the truth, if there is one.
+        per_item: what a rule that decides per item would cost and save, if it was asked for.
     """
 
     name: str
@@ -47,3 +52,4 @@ class Findings:
     segments: tuple[Segment, ...] = ()
     counts: PatternCounts | None = None
     truth: TruthScore | None = None
+    per_item: ItemAnalysis | None = None

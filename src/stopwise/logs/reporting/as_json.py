@@ -76,6 +76,8 @@ def analysis_dict(analysis: Findings) -> dict[str, Any]:
         ]
     if analysis.truth is not None:
         form["truth"] = truth_dict(analysis.truth, analysis.verdict)
+    if analysis.per_item is not None:
+        form["per_item"] = analysis.per_item.to_dict()
     return form
 
 

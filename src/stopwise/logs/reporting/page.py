@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stopwise.logs.formatting import amount, round_share, share
+from stopwise.logs.items.page import items_section
 from stopwise.logs.judging.verdict import CERTAIN, NOT_KNOWABLE, TOO_FEW_ROWS
 from stopwise.logs.reporting import headline, page_detail, plots, words
 from stopwise.logs.reporting.page_parts import section, table, with_code
@@ -48,6 +49,7 @@ def report(analysis: Findings) -> str:
     sections = [
         _head(analysis),
         page_detail.readings(analysis),
+        None if analysis.per_item is None else items_section(analysis.per_item),
         _knowable(analysis),
         _truth(analysis),
         _mistake_costs(analysis),

@@ -20,7 +20,7 @@ BELOW = 3  # P(sample < x): the Beta distribution function I_x(a, b)
 ABOVE = 4  # P(sample >= x): its complement J
 WEIGHT = 5  # w = x^a (1-x)^b / B(a, b), what the recurrences step by
 FLOOR = 6  # re-anchor once the smaller tail leaves the span from this to _SPAN times it ...
-STEPS = 7  # ... or after so many more steps; 0 says that the tails are stale
+STEPS = 7  # ... or after this many more steps; 0 says that the tails are stale
 
 # A tail is carried from look to look by adding and subtracting; every step may lose an ulp, and
 # what is lost weighs more once the tail has shrunk. So the smaller tail may fall by a factor of 64
@@ -34,13 +34,15 @@ _NEGLIGIBLE = 1e-17
 
 
 @njit(cache=True, nogil=True)
-def new_pairs(x: NDArray[np.float64], prior_disagreed: float, prior_agreed: float) -> Pairs:
+def new_pairs(
+    thresholds: NDArray[np.float64], prior_disagreed: float, prior_agreed: float
+) -> Pairs:
     """Nothing seen yet."""
-    count = len(x)
-    pairs = np.zeros((count, count, 8))
-    for j in range(1, count):
+    stages = len(thresholds)
+    pairs = np.zeros((stages, stages, 8))
+    for j in range(1, stages):
         for i in range(j):
-            pairs[i, j, X] = min(max(x[i, j], 0.0), 1.0)
+            pairs[i, j, X] = min(max(thresholds[i, j], 0.0), 1.0)
             pairs[i, j, A] = prior_disagreed
             pairs[i, j, B] = prior_agreed
             anchor(pairs, i, j)
@@ -86,7 +88,7 @@ def stepped(
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def observe(
     pairs: Pairs,
-    marks: NDArray[np.float64] | NDArray[np.int32],
+    float_outputs: NDArray[np.float64] | NDArray[np.int32],
     k: int,
     depth: int,
     stale_up_to: int,
@@ -100,7 +102,7 @@ def observe(
     due = False
     for j in range(1, depth + 1):
         for i in range(j):
-            agree = 1.0 if marks[k, i] == marks[k, j] else 0.0
+            agree = 1.0 if float_outputs[k, i] == float_outputs[k, j] else 0.0
             a, b, x = pairs[i, j, A], pairs[i, j, B], pairs[i, j, X]
             pairs[i, j, A], pairs[i, j, B] = a + (1.0 - agree), b + agree
             if j <= stale_up_to:

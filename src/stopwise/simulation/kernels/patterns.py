@@ -16,12 +16,12 @@ class Tables(NamedTuple):
     """Classes of patterns with the same agreements, and how the stream meets them.
 
     Attributes:
-        outputs: one row a class; two stages agree where their numbers are equal.
-        marks: the same as floats; comparing these gives a mask, where whole numbers give a branch
-            that cannot be predicted.
+        outputs: one row per class; two stages agree where their numbers are equal.
+        float_outputs: the same as floats; comparing these gives a mask, where whole numbers give a
+            branch that cannot be predicted.
         cumulative: cumulative probabilities of the classes, without the last (which is 1).
         rows: the class of every row of a round-robin stream; empty for independent draws.
-        row_counts: how often each class occurs in the first so many rows.
+        row_counts: `[n]`: how often each class occurs in the first n rows.
         prefix_start: classes that differ within the first k+1 outputs stand from
             `prefix_start[k]` to `prefix_start[k+1]` in the two arrays below.
         prefix_class: a class that stands for them.
@@ -29,7 +29,7 @@ class Tables(NamedTuple):
     """
 
     outputs: NDArray[np.int32]
-    marks: NDArray[np.float64]
+    float_outputs: NDArray[np.float64]
     cumulative: NDArray[np.float64]
     rows: NDArray[np.int64]
     row_counts: NDArray[np.int64]
@@ -65,7 +65,7 @@ def make_tables(problem: Problem, stream: Stream) -> Tables:
         start.append(start[-1] + len(first))
     return Tables(
         outputs=np.ascontiguousarray(outputs, dtype=np.int32),
-        marks=np.ascontiguousarray(outputs, dtype=np.float64),
+        float_outputs=np.ascontiguousarray(outputs, dtype=np.float64),
         cumulative=np.cumsum(p)[:-1] / p.sum(),
         rows=rows,
         row_counts=np.ascontiguousarray(row_counts),

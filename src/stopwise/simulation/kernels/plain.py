@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State, draw, uniform
+from stopwise.simulation.kernels.random import RandomState, draw, uniform
 from stopwise.simulation.kernels.rows import Codes
 from stopwise.simulation.kernels.stream import next_class
 
@@ -21,7 +21,7 @@ Rule = Callable[
 @njit(nogil=True)
 def run_many(
     tables: Tables,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     rule: Rule,
     grid: NDArray[np.int64],
     states: NDArray[np.uint64],
@@ -29,16 +29,16 @@ def run_many(
 ) -> None:
     """Call `rule(seen, disagreed, thresholds, round, depths)` in every round; it fills `depths`."""
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
-    stages = len(x)
+    stages = len(thresholds)
     for replication in range(len(states)):
-        seen = np.zeros(x.shape, dtype=np.int64)
-        disagreed = np.zeros(x.shape, dtype=np.int64)
+        seen = np.zeros(thresholds.shape, dtype=np.int64)
+        disagreed = np.zeros(thresholds.shape, dtype=np.int64)
         counts = np.zeros(stages, dtype=np.int64)
         depths = np.zeros(stages)
         at = 0
         for t in range(grid[-1]):
             depths[:] = 0.0
-            rule(seen, disagreed, x, t + 1, depths)
+            rule(seen, disagreed, thresholds, t + 1, depths)
             left = uniform(states[replication]) * depths.sum()
             depth = 0
             while depth < stages - 1 and left >= depths[depth]:
@@ -58,19 +58,19 @@ def run_many(
 @njit(nogil=True)
 def run_rows(
     codes: Codes,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     rule: Rule,
-    state: State,
+    state: RandomState,
     depths: NDArray[np.uint8],
 ) -> None:
     """The same over given rows, in which stages may have abstained; fills in every depth."""
-    stages = len(x)
-    seen = np.zeros(x.shape, dtype=np.int64)
-    disagreed = np.zeros(x.shape, dtype=np.int64)
+    stages = len(thresholds)
+    seen = np.zeros(thresholds.shape, dtype=np.int64)
+    disagreed = np.zeros(thresholds.shape, dtype=np.int64)
     chances = np.zeros(stages)
     for t in range(len(codes)):
         chances[:] = 0.0
-        rule(seen, disagreed, x, t + 1, chances)
+        rule(seen, disagreed, thresholds, t + 1, chances)
         depth = draw(chances, uniform(state))
         depths[t] = depth
         for j in range(1, depth + 1):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-State = NDArray[np.uint64]
+RandomState = NDArray[np.uint64]
 # The same four words held as numbers: a loop keeps these in registers, and an array in memory.
 Words = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
@@ -21,13 +21,13 @@ _ULP = 2.0**-53
 
 
 @njit(cache=True, nogil=True)
-def words_of(state: State) -> Words:
+def words_of(state: RandomState) -> Words:
     """The words of a state, to be drawn from; `keep_words` puts them back."""
     return state[0], state[1], state[2], state[3]
 
 
 @njit(cache=True, nogil=True)
-def keep_words(state: State, words: Words) -> None:
+def keep_words(state: RandomState, words: Words) -> None:
     """What was drawn from the words is drawn from the state."""
     state[0], state[1], state[2], state[3] = words
 
@@ -56,7 +56,7 @@ def next_uniform(words: Words) -> tuple[Words, float]:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def uniform(state: State) -> float:
+def uniform(state: RandomState) -> float:
     """A number in (0, 1), from a state in memory."""
     words, u = next_uniform((state[0], state[1], state[2], state[3]))
     state[0], state[1], state[2], state[3] = words
@@ -147,7 +147,7 @@ def skip(words: Words, p: float, most: int) -> tuple[Words, int, float]:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def failures_before_success(state: State, p: float, most: int) -> int:
+def failures_before_success(state: RandomState, p: float, most: int) -> int:
     """The same, from a state in memory."""
     words, passed, _ = skip((state[0], state[1], state[2], state[3]), p, most)
     state[0], state[1], state[2], state[3] = words

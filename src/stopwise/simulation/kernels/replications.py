@@ -11,17 +11,17 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.random import RandomState
 
 F = TypeVar("F", bound=Callable[..., None])
 
 
 def run_one(
     tables: Tables,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: Any,
     grid: NDArray[np.int64],
-    state: State,
+    state: RandomState,
     rng: np.random.Generator,
     table: NDArray[np.int64],
 ) -> None:
@@ -38,13 +38,13 @@ def runs_settings(kind: type) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @overload(run_one, inline="never")
         def choose(  # type: ignore[no-untyped-def]
-            tables, x, settings, grid, state, rng, table
+            tables, thresholds, settings, grid, state, rng, table
         ):
             if getattr(settings, "instance_class", None) is not kind:
                 return None
 
-            def run(tables, x, settings, grid, state, rng, table):  # type: ignore[no-untyped-def]
-                function(tables, x, settings, grid, state, rng, table)
+            def run(tables, thresholds, settings, grid, state, rng, table):  # type: ignore[no-untyped-def]
+                function(tables, thresholds, settings, grid, state, rng, table)
 
             return run
 
@@ -56,7 +56,7 @@ def runs_settings(kind: type) -> Callable[[F], F]:
 @njit(cache=True, nogil=True)
 def run_many(
     tables: Tables,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: Any,
     grid: NDArray[np.int64],
     states: NDArray[np.uint64],
@@ -65,4 +65,4 @@ def run_many(
 ) -> None:
     """All replications of a chunk, each with its own stream of uniforms."""
     for k in range(len(states)):
-        run_one(tables, x, settings, grid, states[k], rng, result[k])
+        run_one(tables, thresholds, settings, grid, states[k], rng, result[k])

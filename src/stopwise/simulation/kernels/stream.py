@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.pairs import Pairs, observe_many
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State, split, uniform
+from stopwise.simulation.kernels.random import RandomState, split, uniform
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -24,7 +24,7 @@ def class_of(cumulative: NDArray[np.float64], u: float) -> int:
 
 @njit(cache=True, nogil=True, inline="always")
 def next_class(
-    rows: NDArray[np.int64], cumulative: NDArray[np.float64], t: int, state: State
+    rows: NDArray[np.int64], cumulative: NDArray[np.float64], t: int, state: RandomState
 ) -> int:
     """The class of patterns that round t+1 meets.
 
@@ -83,7 +83,7 @@ def count_classes(
     rounds: int,
     temper: int = 1,
 ) -> None:
-    """Count the outputs of so many independent rounds that all stopped at `depth`."""
+    """Count the outputs of a number of independent rounds that all stopped at `depth`."""
     start, end = tables.prefix_start[depth], tables.prefix_start[depth + 1]
     dealt = np.empty(end - start, dtype=np.int64)
     split(rng, rounds, tables.prefix_p[start:end], dealt)
@@ -95,7 +95,7 @@ def count_classes(
 
 @njit(cache=True, nogil=True)
 def count_rows(tables: Tables, pairs: Pairs, depth: int, t: int, rounds: int) -> None:
-    """Count the outputs of so many round-robin rounds after t that all stopped at `depth`."""
+    """Count the outputs of the round-robin rounds after t, which all stopped at `depth`."""
     for k in range(len(tables.outputs)):
         met = rows_met(tables, k, t, rounds)
         if met:

@@ -75,7 +75,7 @@ def first_failing_round(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def looks_to_pass(x: float, disagreed: float, scaled_log: float) -> float:
-    """How often a pair with so many disagreements must have been seen to pass.
+    """How often a pair with this many disagreements must have been seen to pass.
 
     The larger solution of x N - D = sqrt(scaled_log N). More disagreements only raise it.
     """

@@ -22,7 +22,7 @@ from stopwise.simulation.kernels.confidence.bounds import (
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe_many
 from stopwise.simulation.kernels.patterns import Tables
 from stopwise.simulation.kernels.random import (
-    State,
+    RandomState,
     binomial,
     keep_words,
     next_uniform,
@@ -47,7 +47,7 @@ def follow_last_pair(
     at: int,
     counts: NDArray[np.int64],
     table: NDArray[np.int64],
-    state: State,
+    state: RandomState,
     rng: np.random.Generator,
 ) -> int:
     """Take all rounds after t up to `until`; returns the next place in the grid.

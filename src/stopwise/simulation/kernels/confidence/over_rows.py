@@ -14,12 +14,15 @@ from stopwise.simulation.kernels.rows import Codes
 
 @njit(cache=True, nogil=True)
 def run_rows(
-    codes: Codes, x: NDArray[np.float64], settings: ConfidenceSettings, depths: NDArray[np.uint8]
+    codes: Codes,
+    thresholds: NDArray[np.float64],
+    settings: ConfidenceSettings,
+    depths: NDArray[np.uint8],
 ) -> None:
     """Fill in the depth of every round."""
-    last = len(x) - 1
+    last = len(thresholds) - 1
     pairs = np.zeros((last + 1, last + 1, 8))
-    pairs[:, :, X] = x
+    pairs[:, :, X] = thresholds
     for t in range(len(codes)):
         depth = decide(pairs, 0, t + 1, settings)
         depths[t] = depth

@@ -24,7 +24,7 @@ from stopwise.simulation.kernels.confidence.last_pair import follow_last_pair
 from stopwise.simulation.kernels.confidence.sure_depths import bulk_cost, sure_rounds
 from stopwise.simulation.kernels.pairs import A, B, Pairs, X, observe
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.random import RandomState
 from stopwise.simulation.kernels.replications import runs_settings
 from stopwise.simulation.kernels.rules import upper_bound
 from stopwise.simulation.kernels.stream import (
@@ -94,10 +94,10 @@ def _stays(
 @njit(cache=True, nogil=True)
 def run_one(
     tables: Tables,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: ConfidenceSettings,
     grid: NDArray[np.int64],
-    state: State,
+    state: RandomState,
     rng: np.random.Generator,
     table: NDArray[np.int64],
 ) -> None:
@@ -107,9 +107,9 @@ def run_one(
     until a round goes deeper); rounds that stop there are counted in bulk when that ends.
     """
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
-    by_rows, last, horizon = len(rows) > 0, len(x) - 1, grid[-1]
+    by_rows, last, horizon = len(rows) > 0, len(thresholds) - 1, grid[-1]
     pairs = np.zeros((last + 1, last + 1, 8))
-    pairs[:, :, X] = x
+    pairs[:, :, X] = thresholds
     counts = np.zeros(last + 1, dtype=np.int64)
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
     base = uncounted = t = at = horizon * 0

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stopwise.simulation.kernels.pairs import Pairs, anchor_due, observe, observe_many, refresh
 from stopwise.simulation.kernels.patterns import Tables
 from stopwise.simulation.kernels.random import (
-    State,
+    RandomState,
     draw,
     keep_words,
     next_uniform,
@@ -43,7 +43,7 @@ def run_block(
     low, counts, table, grid = (
         replication.low, replication.counts, replication.table, replication.grid,
     )  # fmt: skip
-    marks, rows, cumulative = tables.marks, tables.rows, tables.cumulative
+    float_outputs, rows, cumulative = tables.float_outputs, tables.rows, tables.cumulative
     walk, temper = replication.settings.walk, replication.settings.temper
     state, rng = replication.state, replication.rng
     stages, by_rows, horizon = len(pairs), len(rows) > 0, grid[-1]
@@ -101,7 +101,7 @@ def run_block(
             words, u = next_uniform(words)
             k = class_of(cumulative, u)
         for _ in range(temper):
-            if observe(pairs, marks, k, depth, limit):
+            if observe(pairs, float_outputs, k, depth, limit):
                 anchor_due(pairs, depth, limit)
         counts[depth] += 1
         budget -= 1
@@ -163,7 +163,7 @@ def _deal(
 
 
 @njit(cache=True, nogil=True)
-def _cut_short(share: NDArray[np.int64], rounds: int, budget: int, state: State) -> int:
+def _cut_short(share: NDArray[np.int64], rounds: int, budget: int, state: RandomState) -> int:
     """Keep of the dealt rounds only those up to the `budget`-th that goes beyond stage one.
 
     Given how often each depth occurs, every order is equally likely. Returns the rounds kept.

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.random import RandomState
 from stopwise.simulation.kernels.replications import runs_settings
 from stopwise.simulation.kernels.stream import next_class, write_counts
 
@@ -25,18 +25,18 @@ class LiteralSettings(NamedTuple):
 @njit(cache=True, nogil=True)
 def run_one(
     tables: Tables,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: LiteralSettings,
     grid: NDArray[np.int64],
-    state: State,
+    state: RandomState,
     rng: np.random.Generator,
     table: NDArray[np.int64],
 ) -> None:
     """Line by line Algorithm USS-TS, as `policies/uss_ts_literal.py`."""
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
-    last = len(x) - 1
-    S = np.full(x.shape, settings.prior_disagreed)
-    F = np.full(x.shape, settings.prior_agreed)
+    last = len(thresholds) - 1
+    S = np.full(thresholds.shape, settings.prior_disagreed)
+    F = np.full(thresholds.shape, settings.prior_agreed)
     counts = np.zeros(last + 1, dtype=np.int64)
     at = 0
     for t in range(grid[-1]):
@@ -44,7 +44,7 @@ def run_one(
         while depth < last:
             stops = True
             for j in range(depth + 1, last + 1):
-                if not x[depth, j] > rng.beta(S[depth, j], F[depth, j]):
+                if not thresholds[depth, j] > rng.beta(S[depth, j], F[depth, j]):
                     stops = False
                     break
             if stops:

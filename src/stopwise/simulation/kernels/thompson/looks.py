@@ -23,7 +23,7 @@ def run_looks(replication: Replication, most_looks: int, t: int, at: int) -> tup
     tables, pairs, state = replication.tables, replication.pairs, replication.state
     grid, counts, table = replication.grid, replication.counts, replication.table
     walk, temper = replication.settings.walk, replication.settings.temper
-    marks, rows, cumulative = tables.marks, tables.rows, tables.cumulative
+    float_outputs, rows, cumulative = tables.float_outputs, tables.rows, tables.cumulative
     by_rows = len(rows) > 0
     last, horizon = len(pairs) - 1, grid[-1]
     words = words_of(state)
@@ -77,7 +77,7 @@ def run_looks(replication: Replication, most_looks: int, t: int, at: int) -> tup
             words, u = next_uniform(words)
             k = class_of(cumulative, u)
         for _ in range(temper):
-            if observe(pairs, marks, k, depth, 0):
+            if observe(pairs, float_outputs, k, depth, 0):
                 anchor_due(pairs, depth, 0)
         counts[depth] += 1
         deeper += 1

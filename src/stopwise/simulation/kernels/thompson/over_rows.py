@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.pairs import anchor_due, new_pairs, observe_pair
-from stopwise.simulation.kernels.random import State, draw, uniform
+from stopwise.simulation.kernels.random import RandomState, draw, uniform
 from stopwise.simulation.kernels.rows import Codes
 from stopwise.simulation.kernels.thompson.settings import ThompsonSettings
 from stopwise.simulation.kernels.thompson.walks import depth_distribution
@@ -16,14 +16,14 @@ from stopwise.simulation.kernels.thompson.walks import depth_distribution
 @njit(cache=True, nogil=True)
 def run_rows(
     codes: Codes,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: ThompsonSettings,
-    state: State,
+    state: RandomState,
     depths: NDArray[np.uint8],
 ) -> None:
     """Fill in the depth of every round."""
-    pairs = new_pairs(x, settings.prior_disagreed, settings.prior_agreed)
-    chances = np.zeros(len(x))
+    pairs = new_pairs(thresholds, settings.prior_disagreed, settings.prior_agreed)
+    chances = np.zeros(len(thresholds))
     depth_distribution(pairs, pairs, 0, settings.walk, chances)
     for t in range(len(codes)):
         depth = draw(chances, uniform(state))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.pairs import Pairs, new_pairs
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.random import RandomState
 from stopwise.simulation.kernels.thompson.settings import ThompsonSettings
 
 
@@ -35,23 +35,23 @@ class Replication(NamedTuple):
     grid: NDArray[np.int64]
     counts: NDArray[np.int64]
     table: NDArray[np.int64]
-    state: State
+    state: RandomState
     rng: np.random.Generator
 
 
 @njit(cache=True, nogil=True)
 def new_replication(
     tables: Tables,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: ThompsonSettings,
     grid: NDArray[np.int64],
-    state: State,
+    state: RandomState,
     rng: np.random.Generator,
     table: NDArray[np.int64],
 ) -> Replication:
     """Nothing seen, nothing reported yet."""
-    stages = len(x)
-    pairs = new_pairs(x, settings.prior_disagreed, settings.prior_agreed)
+    stages = len(thresholds)
+    pairs = new_pairs(thresholds, settings.prior_disagreed, settings.prior_agreed)
     return Replication(
         tables,
         settings,

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.pairs import refresh
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.random import RandomState
 from stopwise.simulation.kernels.replications import runs_settings
 from stopwise.simulation.kernels.thompson.blocks import run_block
 from stopwise.simulation.kernels.thompson.looks import run_looks
@@ -43,17 +43,17 @@ _MOST_PATIENCE = 5
 @njit(cache=True, nogil=True, error_model="numpy")
 def run_one(
     tables: Tables,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: ThompsonSettings,
     grid: NDArray[np.int64],
-    state: State,
+    state: RandomState,
     rng: np.random.Generator,
     table: NDArray[np.int64],
 ) -> None:
     """One replication; `table` receives the depth counts at every round of the grid."""
-    replication = new_replication(tables, x, settings, grid, state, rng, table)
+    replication = new_replication(tables, thresholds, settings, grid, state, rng, table)
     pairs, chances = replication.pairs, replication.chances
-    tried = np.full(len(x), 64, dtype=np.int64)
+    tried = np.full(len(thresholds), 64, dtype=np.int64)
     horizon = grid[-1]
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
     t = at = failed = horizon * 0

@@ -18,16 +18,16 @@ from stopwise.simulation.kernels.value.worth import no_answers
 @njit(cache=True, nogil=True, error_model="numpy")
 def run_rows(
     codes: Codes,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: ValueSettings,
     depths: NDArray[np.uint8],
 ) -> None:
     """Fill in the depth of every round."""
     horizon = len(codes)
-    pairs = new_pairs(x, 1.0, 1.0)
+    pairs = new_pairs(thresholds, 1.0, 1.0)
     pairs[:, :, STEPS] = 0.0
-    known = no_answers(len(x))
-    visited = np.zeros(len(x), dtype=np.int64)
+    known = no_answers(len(thresholds))
+    visited = np.zeros(len(thresholds), dtype=np.int64)
     switches = np.zeros(2)
     t, end = 0, settings.rounds
     while t < horizon:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stopwise.simulation.kernels.pairs import STEPS, Pairs, new_pairs
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.random import State
+from stopwise.simulation.kernels.random import RandomState
 from stopwise.simulation.kernels.replications import runs_settings
 from stopwise.simulation.kernels.stream import next_class, report_passed
 from stopwise.simulation.kernels.value.observing import count_bulk, count_switches, observe
@@ -73,17 +73,17 @@ def _sure_rounds(
 @njit(cache=True, nogil=True, error_model="numpy")
 def run_one(
     tables: Tables,
-    x: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
     settings: ValueSettings,
     grid: NDArray[np.int64],
-    state: State,
+    state: RandomState,
     rng: np.random.Generator,
     table: NDArray[np.int64],
 ) -> None:
     """One replication; `table` receives the depth counts at every round of the grid."""
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
-    stages, horizon = len(x), grid[-1]
-    pairs = new_pairs(x, 1.0, 1.0)
+    stages, horizon = len(thresholds), grid[-1]
+    pairs = new_pairs(thresholds, 1.0, 1.0)
     pairs[:, :, STEPS] = 0.0
     known = no_answers(stages)
     visited = np.zeros(stages, dtype=np.int64)

@@ -1,0 +1,146 @@
+"""`analyze_items`: everything about stopping per item that a log tells, without a label."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from stopwise.agreement import partitions
+from stopwise.checks import StopwiseError
+from stopwise.costs import Costs
+from stopwise.decisions import first_passing_stage
+from stopwise.logs.items.frontier import Frontier, frontier_of
+from stopwise.logs.items.held_out import HeldOut, WayToStop, hold_out, score_way
+from stopwise.logs.items.why import Reason, reasons
+from stopwise.logs.reading.rows import LogRows
+from stopwise.policies.per_item.rule import Rule
+from stopwise.situations.observations import MOST_STAGES
+
+FEWEST_ROWS = 40
+
+
+@dataclass(frozen=True)
+class ItemAnalysis:
+    """What stopping per item would cost and save, held out, and why it stops where it does.
+
+    Attributes:
+        per_item: the per-item rule.
+        ways: the single-stage rule, always-last and each fixed stage beside it.
+        held_out: depths, calibration and what is certified.
+        rule: fitted on all rows: the one to keep.
+        reasons: its lines that carry most items.
+        frontier: cost against changed answers, over mistake costs.
+    """
+
+    stages: tuple[str, ...]
+    rows: int
+    costs: Costs
+    per_item: WayToStop
+    ways: tuple[WayToStop, ...]
+    held_out: HeldOut
+    rule: Rule
+    reasons: tuple[Reason, ...]
+    frontier: Frontier
+    has_confidences: bool
+
+    @property
+    def best_single(self) -> WayToStop:
+        """The fixed stage that is expected to cost least, held against the same reference."""
+        return min(self.ways[2:], key=lambda way: way.expected_total)
+
+    @property
+    def gain(self) -> float:
+        """What the rule is expected to save against the best single stage, as a share of it."""
+        best = self.best_single.expected_total
+        return 1 - self.per_item.expected_total / best if best > 0 else 0.0
+
+    @property
+    def helps(self) -> bool:
+        """Whether the rule is expected to beat every single stage, held out, by 1 %."""
+        return self.gain > 0.01
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `stopwise analyze --per-item --json` prints under "per_item"."""
+        held = self.rule.held
+        return {
+            "rows": self.rows,
+            "helps": self.helps,
+            "gain_over_best_single_stage": self.gain,
+            "best_single_stage": self.best_single.name,
+            "per_item": asdict(self.per_item),
+            "ways": [asdict(way) for way in self.ways],
+            "saved_against_last": self.costs.cumulative[-1] - self.per_item.cost,
+            "certified_saving": self.held_out.certified,
+            "certified_level": self.held_out.level,
+            "calibration_error": self.held_out.calibration,
+            "reference": {
+                "asked": held.reference,
+                "trust": held.trust,
+                "doubt_of_last_stage": held.doubt,
+                "accuracies": None if held.accuracies is None else list(held.accuracies),
+            },
+            "reasons": [asdict(reason) for reason in self.reasons],
+            "frontier": asdict(self.frontier),
+        }
+
+
+def analyze_items(
+    rows: LogRows,
+    *,
+    reference: str | int = "auto",
+    trust: float | None = None,
+    level: float = 0.99,
+    seed: int = 0,
+) -> ItemAnalysis:
+    """Analyse complete rows of a log.
+
+    >>> import polars
+    >>> from stopwise.logs.reading.rows import read_rows
+    >>> from stopwise.logs.settings import LogSettings
+    >>> frame = polars.DataFrame({"small": ["keep", "refund"] * 200, "large": ["keep"] * 400})
+    >>> settings = LogSettings(stages=("small", "large"), costs=(1, 4), mistake_cost=20)
+    >>> found = analyze_items(read_rows(frame, settings))
+    >>> found.helps, found.per_item.stage_share, round(found.per_item.changed, 2)
+    (True, (0.5, 0.5), 0.0)
+    """
+    count = len(rows.stages)
+    if count > MOST_STAGES:
+        raise StopwiseError(
+            f"per item: {count} stages, but at most {MOST_STAGES} can be told apart"
+        )
+    if len(rows.codes) < FEWEST_ROWS:
+        raise StopwiseError(
+            f"per item: {len(rows.codes)} complete rows, but need {FEWEST_ROWS} or more, half to"
+            " fit a rule on and half to score it"
+        )
+    met = rows.observations()
+    held_out = hold_out(
+        met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed
+    )
+    rule = Rule.fit(rows.stages, met, rows.costs, reference=reference, trust=trust)
+    losses = rule.held.loss(partitions(rows.codes))
+    single = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
+
+    def fixed(name: str, stage: int) -> WayToStop:
+        depths = np.full(len(rows.codes), stage, dtype=np.int64)
+        return score_way(name, depths, rows.codes, rows.costs, rows.truth, losses)
+
+    ways = (
+        fixed(f"single-stage rule ({rows.stages[single]})", single),
+        fixed(f"always last ({rows.stages[-1]})", count - 1),
+        *(fixed(f"always {name}", stage) for stage, name in enumerate(rows.stages)),
+    )
+    return ItemAnalysis(
+        stages=rows.stages,
+        rows=len(rows.codes),
+        costs=rows.costs,
+        per_item=score_way("per item", held_out.depths, rows.codes, rows.costs, rows.truth, losses),
+        ways=ways,
+        held_out=held_out,
+        rule=rule,
+        reasons=tuple(reasons(rule)),
+        frontier=frontier_of(met, held_out, rows.stages, rows.costs, seed=seed),
+        has_confidences=rows.confidences is not None,
+    )

@@ -1,0 +1,84 @@
+"""`fit`: the per-item rule of a log, as one readable JSON file that a live cascade can take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+
+from stopwise.checks import StopwiseError
+from stopwise.logs.items.analysis import FEWEST_ROWS
+from stopwise.logs.items.why import reasons
+from stopwise.logs.reading.rows import read_rows
+from stopwise.logs.settings import LogOptions, LogSettings, settings_from
+from stopwise.policies.per_item.rule import Rule
+from stopwise.storage import write_whole
+
+
+def fit(
+    log: object,
+    settings: LogSettings | None = None,
+    *,
+    reference: str | int = "auto",
+    trust: float | None = None,
+    labels: int = 0,
+    seed: int = 0,
+    **given: Unpack[LogOptions],
+) -> Rule:
+    """Fit a per-item rule on all complete rows of a log.
+
+    Args:
+        reference: what answers are held against: "auto", "last", "consensus", the name of a stage
+            or its number.
+        trust: what a difference from a stage counts for, in mistakes; by default 0.7 for the last.
+        labels: so many items whose outputs differ take their truth from the truth column, to choose
+            the reference; -1 for all of them. 0 uses no label.
+
+    >>> import polars
+    >>> frame = polars.DataFrame({"small": ["keep", "refund"] * 200, "large": ["keep"] * 400})
+    >>> rule = fit(frame, stages=["small", "large"], costs=[1, 4], mistake_cost=20)
+    >>> [reason.words for reason in reasons(rule)]
+    ['stop after small when it says keep', 'go on after small when it says refund']
+    """
+    chosen = settings_from(settings, given)
+    rows = read_rows(log, chosen)
+    if len(rows.codes) < FEWEST_ROWS:
+        raise StopwiseError(f"fit: {len(rows.codes)} complete rows, but need {FEWEST_ROWS} or more")
+    if isinstance(reference, str) and reference in rows.stages:
+        reference = rows.stages.index(reference)
+    met = rows.observations()
+    rule = Rule.fit(rows.stages, met, rows.costs, reference=reference, trust=trust)
+    if labels:
+        if rows.truth is None:
+            raise StopwiseError("labels: give the column of right answers with --truth")
+        differ = (rows.codes != rows.codes[:, :1]).any(axis=1) & (rows.truth >= 0)
+        index = np.flatnonzero(differ)
+        if 0 <= labels < len(index):
+            index = np.random.default_rng(seed).choice(index, labels, replace=False)
+        rule.counts.add_labels(met.where(index), rows.truth[index])
+    return rule
+
+
+def write_rule(rule: Rule, path: str | Path) -> None:
+    """Write a rule: what it decides in words first, then the counts that it follows from."""
+    form = rule.to_dict()
+    counts = form.pop("counts")
+    form["reads"] = [
+        f"{reason.words} ({reason.share:.1%} of items)" for reason in reasons(rule, most=40)
+    ]
+    form["counts"] = counts
+    text = json.dumps(form, ensure_ascii=False, indent=1)
+    write_whole(Path(path), text + "\n")
+
+
+def read_rule(path: str | Path) -> Rule:
+    """Read what `write_rule` wrote; what is wrong with the file is one line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StopwiseError(f"rule {path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StopwiseError(f"rule {path}: cannot be read ({error})") from None
+    return Rule.from_json(text)

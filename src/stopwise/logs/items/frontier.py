@@ -1,0 +1,74 @@
+"""Cost against changed answers: what each mistake cost would buy, per item and with one stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stopwise.costs import Costs
+from stopwise.logs.items.held_out import HeldOut
+from stopwise.policies.per_item.rule import Rule
+from stopwise.situations.keys import situations
+from stopwise.situations.observations import IntArray, Observations
+
+FACTORS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, 3.0, 6.0, 15.0, 50.0)
+"""Mistake costs that are tried, as multiples of the one given."""
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Points of (cost per item, share of answers that differ from the last stage's), held out.
+
+    Attributes:
+        per_item: for each of `mistake_costs`, the per-item rule.
+        stages: for each stage, stopping there always.
+    """
+
+    mistake_costs: tuple[float, ...]
+    per_item: tuple[tuple[float, float], ...]
+    stages: tuple[tuple[float, float], ...]
+
+
+def frontier_of(
+    rows: Observations,
+    held_out: HeldOut,
+    stages: tuple[str, ...],
+    costs: Costs,
+    *,
+    seed: int = 0,
+) -> Frontier:
+    """The rules of both halves at other mistake costs, each scored on the other half."""
+    order = np.random.default_rng(seed).permutation(len(rows))
+    scored = (order[1::2], order[::2])
+    keys = [
+        situations(rows.where(part), rule.counts.binning)
+        for rule, part in zip(held_out.rules, scored, strict=True)
+    ]
+    points, mistakes = [], []
+    for factor in FACTORS:
+        mistake_cost = costs.mistake_cost * factor
+        other = Costs.from_cumulative(costs.cumulative, mistake_cost)
+        depths = np.zeros(len(rows), dtype=np.int64)
+        for rule, part, key in zip(held_out.rules, scored, keys, strict=True):
+            depths[part] = _again(rule, other).depths_of(key)
+        points.append(_point(rows.codes, depths, costs))
+        mistakes.append(mistake_cost)
+    fixed = tuple(
+        _point(rows.codes, np.full(len(rows), stage, dtype=np.int64), costs)
+        for stage in range(len(stages))
+    )
+    return Frontier(tuple(mistakes), tuple(points), fixed)
+
+
+def _again(rule: Rule, costs: Costs) -> Rule:
+    """The rule at another mistake cost; what it has worked out of its counts is kept."""
+    changed = replace(rule, costs=costs)
+    vars(changed).update(held=rule.held, risks=rule.risks)
+    return changed
+
+
+def _point(codes: IntArray, depths: IntArray, costs: Costs) -> tuple[float, float]:
+    answers = codes[np.arange(len(depths)), depths]
+    changed = ((answers != codes[:, -1]) | (answers < 0)).mean()
+    return float(np.asarray(costs.cumulative)[depths].mean()), float(changed)

@@ -1,0 +1,102 @@
+"""What the per-item analysis says in sentences; the same for the terminal and the page."""
+
+from __future__ import annotations
+
+from stopwise.logs.formatting import amount, share
+from stopwise.logs.items.analysis import ItemAnalysis
+from stopwise.logs.items.why import Reason
+
+
+def headline(found: ItemAnalysis) -> str:
+    """The first sentence: whether it helps, and by how much."""
+    own, best = found.per_item, found.best_single
+    if not found.helps:
+        return (
+            f"Per item: does not help here. A rule that decides per item is expected to cost"
+            f" {amount(own.expected_total)} per item, calls and mistakes, and {best.name} costs"
+            f" {amount(best.expected_total)}: keep one stage for all items."
+        )
+    return (
+        f"Per item: helps. A rule that decides per item is expected to cost"
+        f" {amount(own.expected_total)} per item, calls and mistakes, {share(found.gain)} less than"
+        f" the best single stage ({best.name}, {amount(best.expected_total)})."
+    )
+
+
+def measured(found: ItemAnalysis) -> str:
+    """What was seen on rows that the rule had not."""
+    own, last = found.per_item, found.costs.cumulative[-1]
+    saved = 1 - own.cost / last if last > 0 else 0.0
+    return (
+        f"On rows it has not seen, calls cost {amount(own.cost)} (± {amount(own.cost_half_width)})"
+        f" per item, {share(saved)} less than always {found.stages[-1]}, and"
+        f" {share(own.changed)} (± {share(own.changed_half_width)}) of the answers differ from"
+        f" those of {found.stages[-1]}."
+    )
+
+
+def certified(found: ItemAnalysis) -> str:
+    """What holds whatever the truth is."""
+    held = found.held_out
+    if held.certified > 0:
+        return (
+            f"Certified, with {share(held.level)}: at least {amount(held.certified)} per item is"
+            f" saved against always {found.stages[-1]}, even if every answer that differs from it"
+            " is a mistake."
+        )
+    return (
+        f"Nothing is certified at this mistake cost: if every answer that differs from"
+        f" {found.stages[-1]} were a mistake, the savings might not pay for them."
+    )
+
+
+def reference(found: ItemAnalysis) -> str:
+    """What the rest of it rests on."""
+    held, last = found.rule.held, found.stages[-1]
+    if held.doubt > 0.5:
+        return (
+            f"Held against the consensus of the stages, because it puts an earlier stage well above"
+            f" {last}. That rests on errors of different stages not being copies of each other;"
+            " 30 labels would tell (stopwise audit)."
+        )
+    mixed = f", and partly the consensus, which doubts {last}" if held.doubt > 0.05 else ""
+    return (
+        f"Held against {last}{mixed}: of the answers that differ from it, a net"
+        f" {share(held.trust)} are taken for mistakes. 30 labels would tell (stopwise audit)."
+    )
+
+
+def calibration(found: ItemAnalysis) -> str:
+    """How good the stated risks are."""
+    return (
+        f"Its stated risks miss what was then seen by {share(found.held_out.calibration)} on"
+        " average."
+    )
+
+
+def hint(found: ItemAnalysis) -> str | None:
+    """What would make it better, where something plainly would."""
+    if not found.has_confidences:
+        return (
+            "The log has no confidences: columns named NAME:confidence (how sure a stage is of its"
+            " output, any number that sorts) usually make the rule much better."
+        )
+    return None
+
+
+def why_lines(reasons: tuple[Reason, ...]) -> list[tuple[str, str, str]]:
+    """For each line of the rule: share of items, the line, and how often stopping there is wrong.
+
+    >>> why_lines((Reason(0, True, 0.5, "stop after small, always", 0.02),))
+    [('50.0 %', 'stop after small, always', '2.0 %')]
+    """
+    return [(share(r.share), r.words, share(r.changed)) for r in reasons]
+
+
+def sentences(found: ItemAnalysis) -> list[str]:
+    """All of it, in order."""
+    told = [headline(found), measured(found), certified(found), reference(found)]
+    told.append(calibration(found))
+    if (more := hint(found)) is not None:
+        told.append(more)
+    return told
