@@ -79,7 +79,7 @@ def test_scores_agree_with_the_problem(log):
 
 
 def test_a_clean_log_has_no_warnings(log):
-    assert codes_of(analyze(log, **GIVEN)) <= {"not_strongly_dominant", "outlier_stage"}
+    assert codes_of(analyze(log, **GIVEN)) <= {"outlier_stage"}
 
 
 def test_an_expensive_stage_that_agrees_with_nobody_is_named():
@@ -88,16 +88,15 @@ def test_an_expensive_stage_that_agrees_with_nobody_is_named():
     analysis = analyze(frame, stages=["s0", "s1", "s2"], costs=[0.01, 0.02, 0.3])
     outliers = [w.message for w in analysis.warnings if w.code == "outlier_stage"]
     assert len(outliers) == 1
-    assert outliers[0].startswith("s2 agrees with nobody")
+    assert outliers[0].startswith("s2 costs more than s1")
     assert "most expensive" in outliers[0]
-    assert "order_questioned" in codes_of(analysis)
 
 
 def test_no_outlier_where_all_are_alike():
     rng = np.random.default_rng(2)
     frame = pl.DataFrame(stages(rng, 5000, [0.2, 0.2, 0.2, 0.2]))
     analysis = analyze(frame, stages=[f"s{k}" for k in range(4)], costs=[0.1] * 4, mistake_cost=1)
-    assert not {"outlier_stage", "order_questioned"} & codes_of(analysis)
+    assert "outlier_stage" not in codes_of(analysis)
 
 
 def test_sorted_and_drifting_logs_are_told():
@@ -121,16 +120,6 @@ def test_few_rows_and_units_and_mistake_cost_are_told():
     codes = codes_of(analyze(frame, stages=["a", "b"], costs=[0.0, 5], mistake_cost=1))
     assert "costs_more_than_a_mistake" in codes
     assert "mistake_cost_assumed" not in codes
-
-
-def test_strong_dominance_is_refuted_by_two_labels_only():
-    frame = pl.DataFrame({"a": [0, 0, 1] * 50, "b": [1, 0, 1] * 50, "c": [0, 0, 1] * 50})
-    given = {"stages": ["a", "b", "c"], "costs": [0.1] * 3, "mistake_cost": 1}
-    messages = {w.code: w.message for w in analyze(frame, **given).warnings}
-    assert "refuted" in messages["not_strongly_dominant"]
-    frame = frame.with_columns(a=pl.Series([0, 0, 2] * 50), b=pl.Series([1, 0, 2] * 50))
-    messages = {w.code: w.message for w in analyze(frame, **given).warnings}
-    assert "speaks against" in messages["not_strongly_dominant"]
 
 
 def test_selective_logs_are_told_and_nothing_is_certain_from_them():

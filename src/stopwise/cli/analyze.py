@@ -21,6 +21,7 @@ from stopwise.cli.log_options import (
     MistakeCost,
     Segment,
     SettingsFile,
+    Sql,
     Stages,
     TrailingBlanks,
     Truth,
@@ -72,6 +73,7 @@ def command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the items that --agree looks at.")] = 0,
+    sql: Sql = None,
     example: Example = False,
 ) -> None:
     """Say where a cascade should stop, from a log of its outputs, without labels.
@@ -105,7 +107,7 @@ def command(
     from stopwise.cli.output import print_json, progress_bar, read_text
 
     source, chosen = log_and_settings(
-        log, example, settings,
+        log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
         item=item, layout=layout, level=level, max_labels=max_labels,
         trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading, calls=calls,
@@ -116,7 +118,7 @@ def command(
 
         run(source, chosen, agree, seed=seed, as_json=as_json)
         return
-    if str(source).endswith(".json"):
+    if isinstance(source, str) and source.endswith(".json"):
         from stopwise.evidence import Evidence
         from stopwise.logs.analysis import analyze_evidence
 

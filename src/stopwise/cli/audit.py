@@ -18,6 +18,7 @@ from stopwise.cli.log_options import (
     MaxLabels,
     MistakeCost,
     SettingsFile,
+    Sql,
     Stages,
     TrailingBlanks,
     log_and_settings,
@@ -77,6 +78,7 @@ def command(
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
     abstentions: AbstentionsOption = None,
+    sql: Sql = None,
     example: Example = False,
 ) -> None:
     """Find the best stage with as few labels as possible, and stop as soon as it is settled.
@@ -97,7 +99,7 @@ def command(
     from stopwise.logs.auditing.audit import plan_audit
 
     source, chosen = log_and_settings(
-        log, example, settings,
+        log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=simulate_with, item=item,
         layout=layout, level=level, max_labels=max_labels, trailing_blanks=trailing_blanks,
         abstentions=abstentions,
@@ -116,9 +118,12 @@ def command(
     from stopwise.logs.auditing.files import advance, audit_dict
 
     # Beside the log, but never inside the installed package.
-    base = Path("example" if example else source)
+    base = Path("example" if example else source if isinstance(source, str) else "log")
+    if base.name == "-":
+        base = Path("log")
     if any(sign in base.name for sign in "*?["):
         base = base.with_name("log")
+    base = base.with_suffix("") if base.suffix == ".gz" else base
     labels = labels or base.with_name(base.stem + ".to-label.csv")
     state = state or base.with_name(base.stem + ".audit.json")
     page_path = labels.with_suffix(".html") if page else None

@@ -10,11 +10,16 @@ import typer
 from stopwise.checks import StopwiseError
 
 if TYPE_CHECKING:
+    from stopwise.logs.reading.databases import Query
     from stopwise.logs.settings import LogSettings
 
 LogFile = Annotated[
-    str | None,
-    typer.Argument(metavar="LOG", help="CSV, Parquet or JSON lines; 'logs/*.parquet' for many."),
+    list[str] | None,
+    typer.Argument(
+        metavar="LOG",
+        help="CSV (also .csv.gz), Parquet or JSON lines; several, or 'logs/*.parquet'; - for"
+        " standard input; with --sql, a database.",
+    ),
 ]
 Stages = Annotated[
     str | None, typer.Option(help="Stages in order, cheapest first: vader,amazon,google.")
@@ -59,6 +64,12 @@ Calls_ = Annotated[
         " both are shown where this is not given.",
     ),
 ]
+Sql = Annotated[
+    str | None,
+    typer.Option(
+        "--sql", help="A SELECT; LOG is then sqlite:///FILE, duckdb:///FILE or postgresql://..."
+    ),
+]
 Features = Annotated[
     str | None,
     typer.Option(help="Columns known of an item before its first call: length,language."),
@@ -69,19 +80,25 @@ Example = Annotated[
 
 
 def log_and_settings(
-    log: str | None, example: bool, file: Path | None, **given: Any
-) -> tuple[str, LogSettings]:
+    log: list[str] | None, example: bool, file: Path | None, sql: str | None = None, **given: Any
+) -> tuple[str | list[str] | Query, LogSettings]:
     """The log to read and the settings for it; the example brings its own."""
+    from stopwise.logs.reading.databases import Query
     from stopwise.logs.settings import LogSettings
 
     if example:
-        if log is not None:
+        if log:
             raise StopwiseError("give a log or --example, not both")
         from stopwise.logs.example import example_log, example_settings
 
         usual = example_settings()
         given = usual | {name: value for name, value in given.items() if value is not None}
         return str(example_log()), LogSettings.of(file, **given)
-    if log is None:
+    if not log:
         raise StopwiseError("no log given; name a file, or try --example")
-    return log, LogSettings.of(file, **given)
+    source: str | list[str] | Query = log[0] if len(log) == 1 else log
+    if sql is not None:
+        if len(log) != 1:
+            raise StopwiseError("sql: name one database, such as sqlite:///FILE")
+        source = Query(log[0], sql)
+    return source, LogSettings.of(file, **given)

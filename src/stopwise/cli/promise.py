@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from stopwise.logs.settings import LogSettings
 
 
-def run(source: str, settings: LogSettings, agree: float, *, seed: int, as_json: bool) -> None:
+def run(source: object, settings: LogSettings, agree: float, *, seed: int, as_json: bool) -> None:
     """Make the promise on a log and print it; how stages are called shows both ways if not said."""
     from dataclasses import replace
 

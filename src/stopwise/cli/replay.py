@@ -17,6 +17,7 @@ from stopwise.cli.log_options import (
     MaxLabels,
     MistakeCost,
     SettingsFile,
+    Sql,
     Stages,
     TrailingBlanks,
     Truth,
@@ -52,6 +53,7 @@ def command(
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
     abstentions: AbstentionsOption = None,
+    sql: Sql = None,
     example: Example = False,
 ) -> None:
     """Run a policy over a log as if live: what would it have cost, which answers would differ?
@@ -69,7 +71,7 @@ def command(
     from stopwise.logs.replaying.replay import replay
 
     source, chosen = log_and_settings(
-        log, example, settings,
+        log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks,
         abstentions=abstentions,

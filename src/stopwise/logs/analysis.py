@@ -11,6 +11,7 @@ from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
 from stopwise.logs.items.analysis import analyze_items
+from stopwise.logs.judging.content_warnings import repeated_columns, repeated_items
 from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
@@ -104,12 +105,14 @@ def analyze(
     chosen = settings_from(settings, given)
     opened = open_log(log, chosen)
     analysis = analyze_counts(opened.name, count(opened), chosen)
+    more = (*repeated_columns(opened), *repeated_items(opened, analysis.rows))
     if per_item:
         analysis = replace(analysis, per_item=analyze_items(read_rows(log, chosen)))
     if opened.truth is None:
-        return analysis
+        return replace(analysis, warnings=(*analysis.warnings, *more))
     # The truth is read here for the first time, when all else is said.
-    return replace(analysis, truth=score(opened, analysis.verdict))
+    scored, notes = score(opened, analysis.verdict)
+    return replace(analysis, truth=scored, warnings=(*analysis.warnings, *more, *notes))
 
 
 def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> Analysis:
@@ -127,7 +130,7 @@ def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> A
         mistake_cost_ranges=mistake_cost_ranges(verdict),
         what_ifs=what_ifs(verdict),
         warnings=(
-            *warnings_of(counts, verdict, readings, evidence),
+            *warnings_of(counts, verdict, readings),
             *assumed_settings(settings),
         ),
         over_time=parts_over_time(counts, verdict.costs),
@@ -176,9 +179,5 @@ def analyze_evidence(
         evidence=evidence,
         mistake_cost_ranges=mistake_cost_ranges(verdict),
         what_ifs=what_ifs(verdict),
-        # How many labels there are is not known here, so the weaker wording (3) is the true one.
-        warnings=(
-            *warnings_of_evidence(verdict, readings, evidence, labels=3),
-            *assumed_settings(chosen),
-        ),
+        warnings=(*warnings_of_evidence(verdict, readings), *assumed_settings(chosen)),
     )

@@ -10,9 +10,12 @@ from stopwise.abstentions import UNKNOWN, answers
 from stopwise.checks import StopwiseError
 from stopwise.costs import FloatArray
 from stopwise.decisions import TIE, optimal_stage
+from stopwise.logs.formatting import printable
+from stopwise.logs.judging.log_warning import LogWarning
 from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.reading.counting import NOT_CALLED, encode, tell_blanks_apart
 from stopwise.logs.reading.files import collect, need_polars
+from stopwise.logs.reading.labels import fold_labels, plain_label
 from stopwise.logs.reading.log import Log
 
 
@@ -41,8 +44,8 @@ class TruthScore:
     certain_but_wrong: tuple[tuple[int, int], ...]
 
 
-def score(log: Log, verdict: Verdict) -> TruthScore:
-    """Count errors in the log and compare.
+def score(log: Log, verdict: Verdict) -> tuple[TruthScore, list[LogWarning]]:
+    """Count errors in the log and compare; and what should be said about the truth's labels.
 
     >>> import polars
     >>> from stopwise import Costs, Evidence
@@ -52,7 +55,7 @@ def score(log: Log, verdict: Verdict) -> TruthScore:
     >>> frame = polars.DataFrame({"a": [0, 1], "b": [1, 1], "truth": [1, 1]})
     >>> log = open_log(frame, LogSettings(stages=("a", "b"), costs=(0, 0.25), truth="truth"))
     >>> evidence = Evidence.from_prefixes(2, [[0, 1], [1, 1]])
-    >>> scored = score(log, judge(("a", "b"), evidence, Costs.from_cumulative((0.0, 0.25))))
+    >>> scored, _ = score(log, judge(("a", "b"), evidence, Costs.from_cumulative((0.0, 0.25))))
     >>> scored.error_rates, scored.optimal_stage, scored.regret_of_recommended
     (array([0.5, 0. ]), 1, 0.0)
     """
@@ -60,12 +63,16 @@ def score(log: Log, verdict: Verdict) -> TruthScore:
     assert log.truth is not None
     columns = [f"y{at}" for at in range(len(log.stages))]
     calls = [f"k{at}" for at, known in enumerate(log.calls_known) if known]
-    query = log.truth.group_by([*columns, *calls, "truth"]).agg(polars.len().alias("n"))
+    query = log.truth.group_by([*columns, *calls, "truth"]).agg(
+        polars.col("n").sum() if log.weighted else polars.len().alias("n")
+    )
     table = collect(query, log.name)
     labels: dict[str, int] = {}
     codes = np.stack([encode(table[name].to_list(), labels) for name in columns], axis=1)
     known_labels = len(labels)
-    truth = encode(table["truth"].to_list(), labels)
+    written = [plain_label(value) for value in table["truth"].to_list()]
+    renamed, unknown = fold_labels([label for label in written if label is not None], labels)
+    truth = encode([renamed.get(label, label) if label else None for label in written], labels)
     number = table["n"].to_numpy().astype(np.float64)
     known = truth >= 0
     if not known.any():
@@ -85,7 +92,26 @@ def score(log: Log, verdict: Verdict) -> TruthScore:
     errors = (number @ ((given != UNKNOWN) & (given != truth[:, None]))) / counted
     called = codes != NOT_CALLED
     with_silence = (number @ (called & (codes != truth[:, None]))) / (number @ called)
-    return _score(verdict, errors, int(number.sum()), with_silence)
+    notes = truth_warnings(renamed, unknown)
+    return _score(verdict, errors, int(number.sum()), with_silence), notes
+
+
+def truth_warnings(renamed: dict[str, str], unknown: list[str]) -> list[LogWarning]:
+    """Labels of the truth that the stages write otherwise, or never give."""
+    found = []
+    if renamed:
+        pairs = ", ".join(f"{printable(a)!r} as {printable(b)!r}" for a, b in renamed.items())
+        found.append(LogWarning("truth_labels_folded", f"in the truth, read {pairs}."))
+    if unknown:
+        shown = ", ".join(repr(printable(label)) for label in unknown[:5])
+        found.append(
+            LogWarning(
+                "truth_labels_unknown",
+                f"no stage ever gives {shown}{', ...' if len(unknown) > 5 else ''}, which the truth"
+                " has: all stages count as wrong there. Are they written with the same labels?",
+            )
+        )
+    return found
 
 
 def _score(verdict: Verdict, errors: FloatArray, rows: int, with_silence: FloatArray) -> TruthScore:

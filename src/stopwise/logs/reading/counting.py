@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stopwise.abstentions import NO_ANSWER, Abstentions, answers
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
+from stopwise.logs.formatting import printable
 from stopwise.logs.reading.bills import Bills, bill_query, check_bills, read_bills
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label, refuse_disjoint_labels, too_many_labels
@@ -117,7 +118,8 @@ def count(log: Log, *, compare_labels: bool = True) -> PatternCounts:
         raise StopwiseError(f"{log.name}: there are no rows; need one for each item")
     columns = [f"y{at}" for at in range(len(log.stages))]
     _refuse_free_text(log, columns)
-    blocks = min(BLOCKS, rows)
+    # Groups that a database counted have no order.
+    blocks = 1 if log.weighted else min(BLOCKS, rows)
     table = collect(pattern_query(log, rows, blocks), log.name)
     return _encode(log, table, blocks, compare_labels)
 
@@ -129,6 +131,8 @@ def row_count(log: Log) -> int:
     column that nobody asked for would move the outputs of the stages.
     """
     polars = need_polars()
+    if log.weighted:
+        return int(collect(log.outputs.select(polars.col("n").sum()), log.name).item())
     if log.raw is None:
         return int(collect(log.outputs.select(polars.len()), log.name).item())
     read = collect(log.raw.select(polars.len().alias("rows"), polars.all().null_count()), log.name)
@@ -140,7 +144,7 @@ def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:
     polars = need_polars()
     names = log.outputs.collect_schema().names()
     keys = [name for name in names if name[0] == "y" or name[0] == "k" or name == "segment"]
-    sums = [polars.len().alias("number")]
+    sums = [(polars.col("n").sum() if log.weighted else polars.len()).alias("number")]
     frame = log.outputs
     if log.measured:
         frame, billed = bill_query(frame, len(log.stages))
@@ -176,15 +180,16 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
     if log.measured:
         check_bills(log.stages, table)
         bills = read_bills(log, table)
+    # Names go to terminals from here on: control characters are shown, not run.
     return PatternCounts(
-        stages=log.stages,
-        labels=tuple(labels),
+        stages=tuple(map(printable, log.stages)),
+        labels=tuple(map(printable, labels)),
         codes=tell_blanks_apart(log, table, raw),
         number=table["number"].to_numpy().astype(np.int64),
         block=table["block"].to_numpy().astype(np.int64),
         blocks=blocks,
         segment=segment,
-        segments=tuple(segments),
+        segments=tuple(map(printable, segments)),
         billed=bills,
     )
 

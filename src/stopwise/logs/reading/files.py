@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import glob
+import gzip
+import shutil
+import sys
+import tempfile
+import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.lazy import load
@@ -18,8 +24,8 @@ KINDS = {
     ".jsonl": "JSON lines", ".ndjson": "JSON lines",
 }  # fmt: skip
 ACCEPTED = (
-    "a .csv, .tsv, .parquet or .jsonl file (or several: 'logs/*.parquet'), or a pandas or polars"
-    " frame"
+    "a .csv, .csv.gz, .tsv, .parquet or .jsonl file (or several: 'logs/*.parquet', or a list), '-'"
+    " for standard input, or a pandas or polars frame"
 )
 
 
@@ -43,18 +49,19 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
         return log.lazy(), "log", False
     if type(log).__module__.partition(".")[0] == "pandas":
         return _from_pandas(log), "log", False
-    if not isinstance(log, str | Path):
+    several = log if isinstance(log, list | tuple) else [log]
+    if not several or not all(isinstance(one, str | Path) for one in several):
         raise fail("log", log, ACCEPTED)
-    path = str(log)
-    files = sorted(glob.glob(path, recursive=True)) if any(sign in path for sign in "*?[") else []  # noqa: PTH207
-    # What an audit writes beside a log is no part of it.
-    files = [file for file in files if not file.endswith(".to-label.csv")]
-    if not files:
-        files = [path]
+    if "-" in map(str, several):
+        several = [_spooled(sys.stdin.buffer)]
+    files = [file for one in several for file in _files(str(one))]
+    path = ", ".join(map(str, several)) if "-" not in map(str, [log]) else "standard input"
     kinds = {_kind(Path(file)) for file in files}
     if len(kinds) > 1:
         raise fail("log", path, "files of one kind")
     kind = kinds.pop()
+    if kind == "CSV":
+        _refuse_other_headers(files)
     if kind == "Parquet":
         return polars.scan_parquet(files, glob=False), path, False
     if kind == "JSON lines":
@@ -62,6 +69,53 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
     separator = _separator(Path(files[0]))
     frame = polars.scan_csv(files, infer_schema=False, separator=separator, glob=False)
     return frame, path, True
+
+
+def _files(path: str) -> list[str]:
+    """The files that a name or a pattern stands for."""
+    if not any(sign in path for sign in "*?["):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+    # What an audit writes beside a log is no part of it.
+    return [file for file in found if not file.endswith(".to-label.csv")] or [path]
+
+
+def _spooled(stream: BinaryIO) -> str:
+    """Standard input as a file, so that it can be read more than once; it goes with the process."""
+    start = stream.read(65536)
+    found = _content(gunzip(start) if start[:2] == b"\x1f\x8b" else start)
+    ending = {"Parquet": ".parquet", "JSON lines": ".jsonl"}.get(found, ".csv")
+    with tempfile.NamedTemporaryFile(
+        prefix="stopwise-", suffix=ending + (".gz" if start[:2] == b"\x1f\x8b" else ""),
+        delete=False,
+    ) as file:  # fmt: skip
+        atexit.register(Path(file.name).unlink, missing_ok=True)
+        file.write(start)
+        shutil.copyfileobj(stream, file)
+    return file.name
+
+
+def gunzip(start: bytes) -> bytes:
+    """As much as can be read of the beginning of a packed file.
+
+    >>> import gzip
+    >>> gunzip(gzip.compress(b"a,b")[:-4])
+    b'a,b'
+    """
+    try:
+        return zlib.decompressobj(wbits=31).decompress(start)
+    except zlib.error:
+        return b""
+
+
+def _refuse_other_headers(files: list[str]) -> None:
+    """Files that are read as one must have the same columns in the same order."""
+    headers: dict[str, str] = {}
+    for file in files:
+        headers.setdefault(_header(Path(file)), file)
+    if len(headers) > 1:
+        one, other = list(headers.values())[:2]
+        raise StopwiseError(f"{other}: its header is not that of {one}; files read as one need one")
 
 
 def collect(query: pl.LazyFrame, name: str) -> pl.DataFrame:
@@ -108,7 +162,10 @@ def _kind(path: Path) -> str:
         raise StopwiseError(f"{path}: this is a folder; give its files, such as '{path}/*.parquet'")
     if not path.exists():
         raise StopwiseError(f"{path}: there is no such file")
-    kind = KINDS.get(path.suffix.lower())
+    packed = path.suffix.lower() == ".gz"
+    kind = KINDS.get((Path(path.stem) if packed else path).suffix.lower())
+    if packed and kind != "CSV":
+        kind = None
     if kind is None:
         raise fail("log", str(path), ACCEPTED)
     try:
@@ -121,6 +178,10 @@ def _kind(path: Path) -> str:
         raise StopwiseError(f"{path}: cannot be read ({error.strerror})") from None
     if size == 0:
         raise StopwiseError(f"{path}: the file is empty; need a header and one row for each item")
+    if packed:
+        if start[:2] != b"\x1f\x8b":
+            raise StopwiseError(f"{path}: named .gz, but not packed; give it its right ending")
+        start = gunzip(start)
     found = _content(start)
     if found != kind and not (kind == "CSV" and found == "text"):
         raise StopwiseError(
@@ -153,11 +214,18 @@ def _content(start: bytes) -> str:
     return "text"
 
 
+def _header(path: Path) -> str:
+    """The first line of a text file, packed or not."""
+    try:
+        with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            return file.readline(1_000_000).decode("utf-8", errors="replace").strip("\r\n")
+    except (OSError, EOFError) as error:
+        raise StopwiseError(f"{path}: cannot be read ({error})") from None
+
+
 def _separator(path: Path) -> str:
     """The sign that splits the header line most often, outside of quotes."""
-    with path.open("rb") as file:
-        header = file.readline(1_000_000).decode("utf-8", errors="replace")
-    bare = "".join(header.split('"')[::2])
+    bare = "".join(_header(path).split('"')[::2])
     return max(",;\t|", key=bare.count)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from stopwise.checks import StopwiseError
+from stopwise.logs.reading.databases import Query, grouped
 from stopwise.logs.reading.files import column_types, scan
 from stopwise.logs.reading.log import Log, no_column
 from stopwise.logs.reading.long import open_long
@@ -28,7 +29,11 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
     >>> open_log(frame, LogSettings(stages=("fast", "slow"), costs=(1, 5))).stages
     ('fast', 'slow')
     """
-    frame, name, ragged = scan(log)
+    weighted = isinstance(log, Query)
+    if isinstance(log, Query):
+        frame, name, ragged = grouped(log, settings), log.name, False
+    else:
+        frame, name, ragged = scan(log)
     types = column_types(frame, name)
     if not types:
         raise StopwiseError(f"{name}: there are no columns; need a header and a row for each item")
@@ -38,11 +43,11 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
             raise no_column(field, column, types)
     if show is not None and show not in types:
         raise no_column("show", show, types)
-    if _is_long(settings, types):
+    if not weighted and _is_long(settings, types):
         opened = open_long(frame, name, types, settings, show)
     else:
         opened = open_wide(frame, name, types, settings, show)
-    return replace(opened, raw=frame if ragged else None)
+    return replace(opened, raw=frame if ragged else None, weighted=weighted)
 
 
 def _is_long(settings: LogSettings, types: dict[str, Any]) -> bool:

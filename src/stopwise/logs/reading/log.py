@@ -26,6 +26,7 @@ class Log:
         items: the same outputs with `item`, for files that people fill in.
         calls_known: for every stage, whether there is a column `k`.
         measured: whether costs are measured in the log.
+        weighted: whether each row stands for `n` rows, counted by a database.
         raw: of a wide CSV file, all its columns; None where rows cannot have too many values.
     """
 
@@ -39,6 +40,7 @@ class Log:
     has_item: bool
     settings: LogSettings
     raw: pl.LazyFrame | None = None
+    weighted: bool = False
 
 
 def cost_expression(kind: Any, column: str) -> tuple[Any, Any]:

@@ -13,9 +13,11 @@ from stopwise.abstentions import NO_ANSWER, UNKNOWN, answering_stages
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
+from stopwise.logs.formatting import printable
 from stopwise.logs.reading.beside import BESIDE, read_confidences, read_features
 from stopwise.logs.reading.costs import CostBounds, costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
+from stopwise.logs.reading.databases import Query, rows_of
 from stopwise.logs.reading.files import collect
 from stopwise.logs.reading.layouts import open_log
 from stopwise.logs.reading.log import Log
@@ -100,7 +102,7 @@ def read_rows(log: object, settings: LogSettings, show: str | None = None) -> Lo
     >>> rows.codes.tolist(), rows.left_out, rows.spent.tolist()
     ([[0, 0], [1, 0]], 1, [[1.0, 3.0], [1.0, 3.0]])
     """
-    opened = open_log(log, settings, show)
+    opened = open_log(rows_of(log) if isinstance(log, Query) else log, settings, show)
     costs, bounds = costs_of(count(opened), settings)
     rows = _read(opened, costs, bounds, show)
     refuse_no_overlap(rows.stages, rows.evidence())
@@ -140,7 +142,7 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
     shown = [str(value or "") for value in table["shown"].to_list()] if show is not None else None
     rows = LogRows(
         name=log.name,
-        stages=log.stages,
+        stages=tuple(map(printable, log.stages)),
         costs=costs,
         labels=known if truth is None else tuple(labels),
         codes=codes,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.logs.reading.beside import beside_wide
+from stopwise.logs.reading.databases import NUMBER
 from stopwise.logs.reading.files import need_polars
 from stopwise.logs.reading.log import (
     COST_SUFFIX,
@@ -42,6 +43,8 @@ def open_wide(
     for at, stage in enumerate(stages):
         if stage in billed:
             chosen += _billing(types, stage, at, measured)
+    if NUMBER in types:
+        chosen.append(polars.col(NUMBER).alias("n"))
     if settings.segment is not None:
         chosen.append(polars.col(settings.segment).alias("segment"))
     item = settings.item or ("item" if "item" in types and "item" not in stages else None)

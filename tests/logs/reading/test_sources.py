@@ -1,0 +1,137 @@
+"""Where a log may come from: packed files, standard input, several files, databases."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sqlite3
+
+import numpy as np
+import polars as pl
+import pytest
+
+from stopwise.checks import StopwiseError
+from stopwise.logs import analyze, plan_audit, replay
+from stopwise.logs.reading.databases import Query
+
+GIVEN = {"stages": ["a", "b", "c"], "costs": [0.01, 0.02, 0.1], "mistake_cost": 1}
+FLAGS = ["--stages", "a,b,c", "--costs", "0.01,0.02,0.1", "--mistake-cost", "1", "--json"]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 600)
+    columns = {"truth": truth, "lang": np.where(np.arange(600) % 3 == 0, "de", "en")}
+    for name, error in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
+        columns[name] = np.where(rng.random(600) < error, (truth + 1) % 3, truth)
+    return pl.DataFrame(columns)
+
+
+def same(form, other):
+    for key in ("headline_stage", "rows", "pairs", "readings"):
+        if key == "readings":
+            assert form[key]["estimated"]["error_rates"] == pytest.approx(
+                other[key]["estimated"]["error_rates"]
+            )
+        else:
+            assert form[key] == other[key]
+
+
+def test_packed_csv(frame, tmp_path, cli):
+    path = tmp_path / "log.csv.gz"
+    path.write_bytes(gzip.compress(frame.write_csv().encode()))
+    same(analyze(path, **GIVEN).to_dict(), analyze(frame, **GIVEN).to_dict())
+    (tmp_path / "bad.csv.gz").write_text("a,b,c\nx,x,x\n")
+    with pytest.raises(StopwiseError, match="not packed"):
+        analyze(tmp_path / "bad.csv.gz", **GIVEN)
+    (tmp_path / "cut.csv.gz").write_bytes(path.read_bytes()[:300])
+    with pytest.raises(StopwiseError, match="cannot be read"):
+        analyze(tmp_path / "cut.csv.gz", **GIVEN)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "gz"])
+def test_standard_input(frame, kind, cli, monkeypatch):
+    buffer = io.BytesIO()
+    {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet,
+     "gz": frame.write_csv}[kind](buffer)  # fmt: skip
+    data = gzip.compress(buffer.getvalue()) if kind == "gz" else buffer.getvalue()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    answer = cli("analyze", "-", *FLAGS)
+    assert answer.status == 0, answer.err
+    same(json.loads(answer.out), analyze(frame, **GIVEN).to_dict())
+
+
+def test_several_files(frame, tmp_path, cli):
+    frame.head(100).write_csv(tmp_path / "one.csv")
+    frame.tail(500).write_csv(tmp_path / "two.csv")
+    whole = analyze(frame, **GIVEN).to_dict()
+    same(analyze([tmp_path / "one.csv", tmp_path / "two.csv"], **GIVEN).to_dict(), whole)
+    answer = cli("analyze", tmp_path / "one.csv", tmp_path / "two.csv", *FLAGS)
+    same(json.loads(answer.out), whole)
+    frame.select("truth", "lang", "b", "a", "c").write_csv(tmp_path / "two.csv")
+    refused = cli("analyze", tmp_path / "one.csv", tmp_path / "two.csv", *FLAGS)
+    assert refused.status == 2
+    assert "its header is not that of" in refused.err
+
+
+def test_costs_as_arrays_and_by_name(frame):
+    whole = analyze(frame, **GIVEN).to_dict()["costs"]
+    for costs in (np.array([0.01, 0.02, 0.1]), {"c": 0.1, "a": 0.01, "b": 0.02}):
+        assert analyze(frame, **{**GIVEN, "costs": costs}).to_dict()["costs"] == whole
+    with pytest.raises(StopwiseError, match="one cost by name for each"):
+        analyze(frame, **{**GIVEN, "costs": {"a": 1}})
+
+
+def sqlite_log(frame, path):
+    with sqlite3.connect(path) as database:
+        database.execute("create table answers (a, b, c, truth, lang)")
+        database.executemany(
+            "insert into answers values (?, ?, ?, ?, ?)",
+            frame.select("a", "b", "c", "truth", "lang").rows(),
+        )
+    database.close()
+
+
+def test_sqlite_counts_for_us(frame, tmp_path, cli):
+    path = tmp_path / "log.db"
+    sqlite_log(frame, path)
+    query = Query(f"sqlite:///{path}", "select * from answers;")
+    whole = analyze(frame, truth="truth", segment="lang", **GIVEN)
+    found = analyze(query, truth="truth", segment="lang", **GIVEN)
+    same(found.to_dict(), whole.to_dict())
+    assert found.truth.error_rates == pytest.approx(whole.truth.error_rates)
+    assert [(s.name, s.rows) for s in found.segments] == [(s.name, s.rows) for s in whole.segments]
+    answer = cli("analyze", f"sqlite:///{path}", "--sql", "select a, b, c from answers", *FLAGS)
+    same(json.loads(answer.out), analyze(frame, **GIVEN).to_dict())
+    assert replay(query, replications=1, **GIVEN).rounds == 600
+    assert len(plan_audit(query, **GIVEN).rows.items) == 600
+
+
+def test_duckdb_counts_for_us(frame, tmp_path):
+    pytest.importorskip("duckdb")
+    frame.write_parquet(tmp_path / "log.parquet")
+    query = Query("duckdb://", f"select * from '{tmp_path}/log.parquet'")
+    same(analyze(query, **GIVEN).to_dict(), analyze(frame, **GIVEN).to_dict())
+
+
+@pytest.mark.parametrize(
+    ("url", "sql", "says"),
+    [
+        ("mysql://x", "select 1", "sqlite:///FILE"),
+        ("sqlite:///none.db", "select 1", "no such file"),
+        ("sqlite:///LOG", "select nothing from nowhere", "the query failed"),
+        ("sqlite:///LOG", "select a, b from answers", "stages: got 'c'"),
+        ("sqlite:///LOG", "drop table answers", "the query failed"),
+        ("sqlite:///LOG", "select 1; drop table answers", "one SELECT"),
+    ],
+)
+def test_refusals_of_databases(frame, tmp_path, url, sql, says):
+    path = tmp_path / "log.db"
+    sqlite_log(frame, path)
+    with pytest.raises(StopwiseError, match=says):
+        analyze(Query(url.replace("LOG", str(path)), sql), **GIVEN)
+    with sqlite3.connect(path) as database:
+        assert database.execute("select count(*) from answers").fetchone() == (600,)
+    database.close()
