@@ -188,6 +188,27 @@ def test_an_interrupt_in_a_batch_counts_what_was_called(error, as_rounds):
     assert cascade.learner.evidence().disagreed[0, 1] == 20
 
 
+@pytest.mark.parametrize("on_failure", ["stop", "raise"])
+def test_an_interrupt_between_items_counts_those_that_were_called(on_failure):
+    calls = []
+
+    def second(item):
+        if item == 7:
+            raise KeyboardInterrupt
+        calls.append(item)
+        if item == 2 and on_failure == "stop":
+            raise RuntimeError
+        return item
+
+    stages = [Stage("a", lambda item: 0), Stage("b", second, 1)]
+    cascade = Cascade(stages, "fixed", on_failure=on_failure)
+    with pytest.raises(KeyboardInterrupt):
+        cascade.answer_many(range(16), batch_size=16).collect()
+    report = cascade.learner.report()
+    assert (report.rounds, report.spent, len(calls)) == (16, 7.0, 7)
+    assert report.abandoned == 16  # none of them was answered
+
+
 def test_reports_in_batches_are_counted_one_by_one():
     stages = [
         Stage("a", lambda items: ["x"] * len(items), batch=True),

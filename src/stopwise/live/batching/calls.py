@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -68,8 +68,9 @@ class BatchCalls:
         if isinstance(step, CallEach):
             if caller.is_async[step.stage]:
                 return background.run(self._each_async(step), _LOOP_FIX)
-            items = zip(each(step.items), _limits(step), strict=False)
-            return self._noted(step, [caller.call(step.stage, *item) for item in items])
+            for at, item in enumerate(zip(each(step.items), _limits(step), strict=False)):
+                step.results[at] = caller.call(step.stage, *item)
+            return self._note(step)
         if self._runner.learner.reader.comparator.is_async:
             return background.run(self._conclude_async(step), _LOOP_FIX)
         return self._conclude_all(step)
@@ -90,23 +91,25 @@ class BatchCalls:
         check_output(self._caller.stages[step.stage].name, tried.value)
         return CallResult(tried.value, cost, seconds=tried.seconds)
 
-    async def _each_async(self, step: CallEach) -> Sequence[CallResult]:
+    async def _each_async(self, step: CallEach) -> None:
         items = zip(each(step.items), _limits(step), strict=False)
-        results = await _gather(
-            lambda item: self._caller.call_async(step.stage, *item), items, self._concurrency
+        await _gather(
+            lambda item: self._caller.call_async(step.stage, *item),
+            items,
+            self._concurrency,
+            step.results,
         )
-        return self._noted(step, results)
+        self._note(step)
 
-    def _noted(self, step: CallEach, results: Sequence[CallResult]) -> Sequence[CallResult]:
+    def _note(self, step: CallEach) -> None:
         """Warn where a stage failed on every item, as one does that takes a list of them."""
-        if len(results) > 1 and all(isinstance(one.error, _OF_ONE_ITEM) for one in results):
+        errors = [one.error for one in step.results if one is not None]
+        if len(errors) > 1 and all(isinstance(error, _OF_ONE_ITEM) for error in errors):
             name = self._caller.stages[step.stage].name
             self._caller.warn_once(
-                f"stage {name} failed on all of {len(results)} items"
-                f" ({describe(results[0].error)}); if its function takes a list of items, give"
-                " batch=True"
+                f"stage {name} failed on all of {len(errors)} items ({describe(errors[0])});"
+                " if its function takes a list of items, give batch=True"
             )
-        return results
 
     # ---- ending rounds -----------------------------------------------------------------------
 
@@ -122,7 +125,9 @@ class BatchCalls:
             except NoAnswerError as error:
                 return self._runner.unanswered(round, error)
 
-        return await _gather(conclude, step.rounds, self._concurrency)
+        found: list[Answer | None] = [None] * len(step.rounds)
+        await _gather(conclude, step.rounds, self._concurrency, found)
+        return [one for one in found if one is not None]
 
     def _conclude_all(self, step: Conclude) -> list[Answer]:
         """End all rounds, then wait once for the store."""
@@ -155,21 +160,20 @@ def _limits(step: CallEach) -> Iterable[float | None]:
     return [None] * len(step.items) if step.limits is None else step.limits
 
 
-async def _gather(call: Callable[[_T], Awaitable[_R]], items: Iterable[_T], most: int) -> list[_R]:
+async def _gather(
+    call: Callable[[_T], Awaitable[_R]], items: Iterable[_T], most: int, results: list[_R | None]
+) -> None:
     """Await a call for each item, with a number of them open at once; one error ends all."""
-    waiting = list(items)
-    results: list[Any] = [None] * len(waiting)
-    source = iter(enumerate(waiting))
+    source = iter(enumerate(items))
 
     async def work() -> None:
         for at, item in source:
             results[at] = await call(item)
 
-    tasks = [asyncio.ensure_future(work()) for _ in range(min(most, len(waiting)))]
+    tasks = [asyncio.ensure_future(work()) for _ in range(min(most, len(results)))]
     try:
         await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return results

@@ -36,11 +36,15 @@ class CallBatch(NamedTuple):
 
 
 class CallEach(NamedTuple):
-    """Call a stage on each of these items; send back a `CallResult` for each."""
+    """Call a stage on each of these items; put a `CallResult` for each into `results`.
+
+    They are put there one by one, so that an interrupt loses none of them.
+    """
 
     stage: int
     items: Any
-    limits: Sequence[float] | None = None
+    limits: Sequence[float] | None
+    results: list[CallResult | None]
 
 
 class Conclude(NamedTuple):
@@ -129,7 +133,13 @@ def _in_rounds(
                     whole = yield CallBatch(at, part, None if limits is None else min(limits))
                     results = results_of(stage, whole, len(rows), clock=caller.clock)
                 else:
-                    results = yield CallEach(at, part, limits)
+                    found: list[CallResult | None] = [None] * len(rows)
+                    try:
+                        yield CallEach(at, part, limits, found)
+                    finally:
+                        results = [one for one in found if one is not None]
+                        if len(results) < len(rows):  # interrupted: what was called is told
+                            _tell_called(runner, rounds, rows, found)
             told = ()
             _tell(runner, rounds, rows, results)
             if left is not None:
@@ -141,6 +151,18 @@ def _in_rounds(
         raise
     answers: list[Answer] = yield Conclude(rounds)
     return answers
+
+
+def _tell_called(
+    runner: RoundRunner,
+    rounds: Sequence[Round],
+    rows: Sequence[int],
+    found: Sequence[CallResult | None],
+) -> None:
+    """Tell rounds what an interrupted stage gave until then; the interrupt goes on."""
+    for k, result in zip(rows, found, strict=True):
+        if result is not None:
+            runner.tell_all(rounds[k], [result], raises=False)
 
 
 def _tell(

@@ -30,7 +30,7 @@ class RoundRunner:
     def __init__(self, learner: Learner, on_failure: OnFailure) -> None:
         self.learner = learner
         self.on_failure = on_failure
-        self._takes_time = learner.reader.takes_time
+        self.takes_time = learner.reader.takes_time
 
     def wants_more(self, round: Round) -> bool:
         """Whether the next stage is to be called."""
@@ -54,7 +54,7 @@ class RoundRunner:
         if result.error is not None and self.on_failure == "raise":
             raise result.error
 
-    def tell_all(self, round: Round, results: Sequence[CallResult]) -> None:
+    def tell_all(self, round: Round, results: Sequence[CallResult], *, raises: bool = True) -> None:
         """Tell a round what stages gave that were called together.
 
         All are counted before a failure is raised. The answer is the one that calling them one
@@ -64,7 +64,7 @@ class RoundRunner:
             self._tell(round, result)
             if result.error is not None and self.on_failure == "stop" and round.answer_from is None:
                 round.answer_from = at
-        if self.on_failure == "raise":
+        if self.on_failure == "raise" and raises:
             for result in results:
                 if result.error is not None:
                     raise result.error
@@ -89,7 +89,7 @@ class RoundRunner:
         """Count what was seen, and let nothing stand in the way of the error under way."""
         if not round.ended:
             # Comparing may be what failed, or take long: an interrupt does not wait for it.
-            if self._takes_time and round.compared is None:
+            if self.takes_time and round.compared is None:
                 round.compared = NOT_COMPARED
             try:
                 round.abandon()
@@ -109,7 +109,7 @@ class RoundRunner:
 
     async def conclude_async(self, round: Round) -> Answer:
         """The same, awaiting a comparator that takes its time, and the store."""
-        if self._takes_time and len(round.outputs) > 1:
+        if self.takes_time and len(round.outputs) > 1:
             try:
                 round.compared = await self.learner.reader.compare_async(round.outputs)
             except BaseException:  # misused, or cancelled
