@@ -9,7 +9,7 @@ QUICK := src/stopwise/*.py src/stopwise/policies src/stopwise/live src/stopwise/
   tests/test_display.py tests/test_docstrings.py tests/test_evidence.py tests/test_import.py tests/test_packaging.py \
   tests/test_theory.py tests/test_words.py tests/live/test_learner.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .PHONY: help setup browser demo check test bench lint docs pictures format lock clean
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,31 +12,24 @@ from numpy.typing import ArrayLike
 from stopwise.checks import (
     StopwiseError,
     fail,
-    known_keys,
-    known_version,
-    parse_json_object,
     whole_number,
 )
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import TIE, optimal_stage, stopping_stages
 from stopwise.display import COLOURS, frame, html_table, new_axes
+from stopwise.patterns import IntArray as IntArray
 from stopwise.patterns import (
-    SUM_TOLERANCE,
     code_patterns,
     code_predictions,
     frozen,
-    json_patterns,
     probabilities,
     stage_names,
 )
-from stopwise.patterns import IntArray as IntArray
+from stopwise.problem_json import check_rows, read_problem, write_problem
 
 if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
-
-_VERSION = 1
-_FIELDS = ("version", "costs", "cumulative", "mistake_cost", "stages", "patterns", "rows")
 
 
 class Problem:
@@ -182,39 +174,13 @@ class Problem:
         >>> problem.disagreements[0, 1]
         np.float64(0.25)
         """
-        form = parse_json_object("problem", text)
-        known_keys("problem", form, _FIELDS)
-        known_version(form, _VERSION)
-        for field in ("costs", "patterns"):
-            if field not in form:
-                raise StopwiseError(f"problem: the field {field!r} is missing")
-        cumulative = form.get("cumulative", False)
-        if not isinstance(cumulative, bool):
-            raise fail("cumulative", cumulative, "true or false")
-        build = Costs.from_cumulative if cumulative else Costs.from_stages
-        costs = build(form["costs"], form.get("mistake_cost", 1.0))
-        problem = cls.from_patterns(
-            json_patterns(form["patterns"]), costs, stages=form.get("stages")
-        )
-        if form.get("rows") is not None:
-            problem = problem._with_json_rows(form["rows"], form["patterns"])
-        return problem
-
-    def _with_json_rows(self, rows: Any, patterns: list[Mapping[str, Any]]) -> Problem:
-        """Rows index the patterns of the file; equal patterns were merged, so look them up."""
-        if not isinstance(rows, list):
-            raise fail("rows", rows, "a list of pattern indices, one for each item")
-        if len(self.p) != len(patterns):
-            raise StopwiseError("rows: need patterns that are all different")
-        problem = self.with_rows(rows)
-        at = int(np.abs(problem.p - self.p).argmax())
-        if abs(problem.p[at] - self.p[at]) > SUM_TOLERANCE:
-            raise fail(
-                f"patterns[{at}].p",
-                float(self.p[at]),
-                f"its share of the rows, {problem.p[at]:.9g}",
-            )
-        return problem
+        form = read_problem(text)
+        problem = cls.from_patterns(form.patterns, form.costs, stages=form.stages)
+        if form.rows is None:
+            return problem
+        with_rows = problem.with_rows(form.rows)
+        check_rows(form, problem.p, with_rows.p)
+        return with_rows
 
     def to_json(self) -> str:
         """Write the problem as JSON.
@@ -226,27 +192,15 @@ class Problem:
 
         Labels that JSON cannot hold, such as tuples, are refused.
         """
-        for label in self.labels:
-            if not isinstance(label, (str, bool, int, float)):
-                raise fail("labels", label, "text, a number or a boolean, to be written as JSON")
-        form: dict[str, Any] = {
-            "version": _VERSION,
-            "stages": list(self.stages),
-            "costs": list(self.costs.cumulative),
-            "cumulative": True,
-            "mistake_cost": self.costs.mistake_cost,
-            "patterns": [
-                {
-                    "truth": self.labels[truth],
-                    "outputs": [self.labels[code] for code in outputs],
-                    "p": float(p),
-                }
-                for truth, outputs, p in zip(self.truth, self.outputs, self.p, strict=True)
-            ],
-        }
-        if self.rows is not None:
-            form["rows"] = self.rows.tolist()
-        return json.dumps(form)
+        patterns = [
+            {
+                "truth": self.labels[truth],
+                "outputs": [self.labels[code] for code in outputs],
+                "p": float(p),
+            }
+            for truth, outputs, p in zip(self.truth, self.outputs, self.p, strict=True)
+        ]
+        return write_problem(self.costs, self.stages, patterns, self.rows)
 
     def with_rows(self, rows: Sequence[int] | IntArray) -> Problem:
         """The same patterns, met in the order of `rows` (pattern indices) by a round-robin stream.

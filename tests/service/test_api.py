@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,19 @@ def test_gaps_and_abandoned_rounds(api: tuple[TestClient, Service]) -> None:
     ended = client.post(f"{C}/rounds/{nothing['round']}/end").json()
     assert ended["stage"] is None
     assert ended["abandoned"] is True
+
+
+def test_rounds_that_nobody_ends_are_given_up(api: tuple[TestClient, Service]) -> None:
+    client, service = api
+    made = begin(client)
+    path = f"{C}/rounds/{made['round']}"
+    client.post(f"{path}/outputs", json={"stage": "rule", "output": "a"})
+    service.give_up_rounds(time.time())
+    assert client.get(path).json()["state"] == "open"
+    service.give_up_rounds(time.time() + 25 * 3600)
+    assert service.recorder.drain()
+    assert client.get(path).json()["abandoned"] is True
+    assert service.cascades["support"].learner.rounds == 1
 
 
 def test_going_deeper(make: Maker) -> None:

@@ -398,7 +398,7 @@ def test_evidence_is_there_after_a_restart(make: Maker, upstream: FakeUpstream) 
     client, service = make(mode="shadow", sample=1.0)
     for _ in range(3):
         ask(client)
-    settled(client, service)
+    settled(client, service).cascades["support"].learner.flush()
     _, second = make(mode="shadow", sample=1.0)
     assert seen(second) == (3, 3)
     # Another comparator is another epoch: its evidence starts from nothing.

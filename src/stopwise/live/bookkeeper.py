@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED, Evidence
 from stopwise.live.calling.errors import describe, warn
@@ -26,6 +26,7 @@ from stopwise.live.counters.pairs import Added, added_by, compare_answers
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.forking import watch_forks
+from stopwise.live.items.decider import ItemDecider
 from stopwise.live.record import RoundRecord, added_of, agreed
 from stopwise.live.round import Round, RoundOutcome
 from stopwise.live.settings import LearnerSettings
@@ -33,6 +34,8 @@ from stopwise.live.stores.base import Attached, Changes, Store, StoreError
 from stopwise.live.stores.queue import RoundQueue, StoreStatus
 from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.rule import Rule
+from stopwise.policies.situation import SituationPolicy
 from stopwise.problem import IntArray
 
 LOG = logging.getLogger("stopwise.live")
@@ -61,6 +64,7 @@ class Bookkeeper:
         on_round: Callable[[RoundRecord], None] | None,
         max_segments: int,
         store: Store | None,
+        rule: Rule | None = None,
     ) -> None:
         self.settings = settings
         self.reader = reader
@@ -116,6 +120,12 @@ class Bookkeeper:
             and not settings.measured
             and self.counters.recorder is None
         )
+        self.items: ItemDecider | None = None
+        if isinstance(policy, SituationPolicy):
+            self.items = ItemDecider(policy, settings.stages, known, reader, rule)
+            self._direct = self._short = False
+        elif rule is not None:
+            raise fail("policy", policy.label(), "one that decides per item, where a rule is given")
         if store is not None:
             self.queue = RoundQueue(store, self._absorb)
             try:
@@ -208,6 +218,8 @@ class Bookkeeper:
         if tally.fast is not None and not tally.fast.sure:
             tally.renew_fast()
         deepest = self.budgets.deepest(self.cumulative, self.spent)
+        if self.items is not None:
+            return self._begin_looking(self.items, segment, sequence, deepest)
         depth, probability = self.chooser.draw(
             counters, tally, number, sequence, self.costs, deepest
         )
@@ -222,6 +234,30 @@ class Bookkeeper:
         if self.budgets.limited:
             self.budgets.reserve(round, self.cumulative[round.depth])
         return round
+
+    def _begin_looking(
+        self, items: ItemDecider, segment: str, sequence: int, deepest: int
+    ) -> Round:
+        """A round that is decided after each stage: it may go as deep as can be paid."""
+        counters, settings = self.counters, self.settings
+        counters.begun = sequence
+        run_to = deepest if settings.mode == "enforce" else min(settings.run_to, deepest)
+        round = Round(self, sequence, counters.others + sequence, segment, run_to, 1.0)
+        round.unusual = True
+        items.begin(round, self.chooser.draws.uniform(sequence), settings.full_run_rate)
+        if settings.mode != "enforce":
+            round.looks = False
+            round.advised, round.advised_probability = run_to, 1.0
+        if self.budgets.limited:
+            self.budgets.reserve(round, self.cumulative[round.depth])
+        return round
+
+    def stops(self, round: Round) -> bool:
+        """Whether a round that is decided per item stops after the stages it has called."""
+        if self.items is None or not self.items.stops(round):
+            return False
+        round.depth = len(round.outputs) - 1
+        return True
 
     # ---- ending ------------------------------------------------------------------------------
 
@@ -255,6 +291,8 @@ class Bookkeeper:
                 return tuple.__new__(RoundOutcome, (outputs[-1], stage, cost))
         if round.ended:
             self._refuse_twice(round)
+        if self.items is not None:
+            self.items.conclude(round, enforced=self.settings.mode == "enforce")
         record, answer = self._read(round, abandoned)
         self._enter(round, record, wait)
         return RoundOutcome(answer, record.stage, record.cost)
@@ -265,6 +303,8 @@ class Bookkeeper:
         with self.lock:
             if round.ended:
                 self._refuse_twice(round)
+            if self.items is not None:
+                self.items.count(round)
             self._add_up()
             self.budgets.release(round)
             self.budgets.paid(record.cost)
@@ -346,6 +386,10 @@ class Bookkeeper:
         record.cost += compared.cost
         record.answered, record.disagreed = compared.answered, compared.disagreed
         record.undecided = compared.undecided
+        if round.path is not None and not round.full_run:
+            # It went on because of its outputs: counted as pairs, they would bias the counters.
+            record.answered = 0 if stage is None else 1 << stage
+            record.disagreed = record.undecided = 0
         if round.advised is not None:
             self._note_advice(record)
         return record, answer

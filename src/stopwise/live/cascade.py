@@ -123,7 +123,7 @@ class Cascade:
         until = self._until(deadline)
         round = self.learner.begin(segment)
         try:
-            if self.at_once and round.depth:
+            if self.at_once and round.depth and not round.looks:
                 runner.tell_all(round, caller.call_together(item, round.depth, _left(until)))
             while runner.wants_more(round):
                 left = _left(until)
@@ -143,7 +143,7 @@ class Cascade:
         until = self._until(deadline)
         round = self.learner.begin(segment)
         try:
-            if self.at_once and round.depth:
+            if self.at_once and round.depth and not round.looks:
                 left = _left(until)
                 runner.tell_all(round, await caller.call_together_async(item, round.depth, left))
             while runner.wants_more(round):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypedDict
 
 from stopwise.live.comparing.comparator import Agree, Comparator
@@ -11,6 +12,7 @@ from stopwise.live.record import RoundRecord
 from stopwise.live.settings import Mode
 from stopwise.live.stores.base import Store
 from stopwise.live.watching.drift import Drift, DriftAlarm
+from stopwise.policies.per_item.rule import Rule
 
 
 class LearnerKeywords(TypedDict, total=False):
@@ -34,3 +36,4 @@ class LearnerKeywords(TypedDict, total=False):
     store: Store | None
     on_round: Callable[[RoundRecord], None] | None
     max_segments: int
+    rule: Rule | str | Path | None

@@ -15,6 +15,7 @@ from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import deterministic_stage
 from stopwise.live.comparing import make_comparator
 from stopwise.live.comparing.reader import Reader
+from stopwise.live.items.decider import read_rule
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.round import Round
 from stopwise.live.settings import (
@@ -29,8 +30,10 @@ from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.live.watching.explain import Explanation, explain
 from stopwise.live.watching.report import LiveReport, report_of
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.rule import Decision
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
+from stopwise.situations.transitions import Transitions
 
 DEFAULT_POLICY = "uss-ts-jump"
 """Randomised, so that every decision has an exact probability to log; no horizon to know; and its
@@ -61,6 +64,8 @@ class Learner:
         item_budget: a round is never begun, nor goes on, beyond this cost.
         run_budget: nor all rounds of this learner together; see `BudgetError`.
         segment_strength: how many rounds the other segments' evidence may count for in a segment.
+        rule: a per-item rule to begin with, or the file that `stopwise fit` wrote. The policy is
+            then `per-item`, unless another that decides per item is named.
         max_segments: beyond this many, new segments are counted together, as "other".
         store: a `RoundLog`, `SqliteStore` or `PostgresStore`; without one, use `save` and `load`.
         on_round: called with the `RoundRecord` of every round that has ended.
@@ -89,7 +94,8 @@ class Learner:
         known_settings("Learner", options, (*own, *LearnerKeywords.__optional_keys__))
         combine = options.get("combine")
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
-        made = make_policy(policy)
+        rule = read_rule(options.get("rule"))
+        made = make_policy("per-item" if rule is not None and policy == DEFAULT_POLICY else policy)
         compare = make_comparator(options.get("comparator", "exact"))
         settings = LearnerSettings(
             stages=names,
@@ -120,6 +126,7 @@ class Learner:
             on_round=options.get("on_round"),
             max_segments=whole_number("max_segments", options.get("max_segments", 10_000), least=1),
             store=options.get("store"),
+            rule=rule,
         )
 
     def __repr__(self) -> str:
@@ -166,6 +173,23 @@ class Learner:
             codes: a row for each round, a column for each stage: equal where outputs are, else -1.
         """
         return self._books.end_many(segment, depths, codes)
+
+    def stops(self, round: Round) -> bool:
+        """Whether a round that is decided per item stops after the stages it has called."""
+        return self._books.stops(round)
+
+    @property
+    def transitions(self) -> Transitions | None:
+        """What a per-item policy has counted: evidence that adds up over machines.
+
+        >>> Learner([0, 1], "per-item").transitions is None     # no bins before the first rounds
+        True
+        """
+        return None if self._books.items is None else self._books.items.counts
+
+    def explain(self, round: Round) -> list[Decision]:
+        """What the per-item rule says of each situation that a round went through."""
+        return [] if self._books.items is None else self._books.items.explain(round)
 
     # ---- what it knows -----------------------------------------------------------------------
 
@@ -315,7 +339,10 @@ class Learner:
             if books.watch is not None:
                 for name, part in state["segments"].items():
                     part["drift"] = books.watch.form_of(name)
-            return {"settings": self.settings.to_form(), "seed": books.seed, "state": state}
+            form = {"settings": self.settings.to_form(), "seed": books.seed, "state": state}
+            if books.items is not None:
+                form["items"] = books.items.to_form()
+            return form
 
     def load(self, path: str | Path, *, fork: int | None = None) -> None:
         """Go on from a snapshot, in the place of all that this learner knew.
@@ -349,6 +376,8 @@ class Learner:
                 for name, part in form["state"]["segments"].items():
                     if part.get("drift") is not None:
                         watch.restore(name, part["drift"])
+            if books.items is not None:
+                books.items.restore(form.get("items"))
             books.replace(counters, watch, seed)
 
     def refresh(self) -> None:

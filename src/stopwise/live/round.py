@@ -12,6 +12,7 @@ from stopwise.evidence import ABSTAINED
 if TYPE_CHECKING:
     from stopwise.live.bookkeeper import Bookkeeper
     from stopwise.live.comparing.reader import Comparison
+    from stopwise.live.items.path import Path
     from stopwise.live.record import RoundRecord
 
 
@@ -73,6 +74,11 @@ class Round:
     reserved: float = 0.0
     errors: Sequence[tuple[int, object]] = ()
     compared: Comparison | None = None  # how the answers compare, once that is known
+    looks: bool = False  # decided after each stage, from the situation the item is in
+    full_run: bool = False  # to the end, whatever the outputs
+    full_chance: float = 0.0
+    rule_depth: int | None = None  # where the rule says to stop, once it has
+    path: Path | None = None  # the situations so far
     answer_from: int | None = None  # only so many of the first stages may give the answer
 
     def __init__(

@@ -30,9 +30,9 @@ async def healthz(request: Request) -> Response:
 async def readyz(request: Request) -> Response:
     """Whether it takes requests and what it writes arrives."""
     service: Service = request.app.state.service
-    ready = not service.stopping and not service.recorder.errors
-    status = "ready" if ready else "stopping" if service.stopping else "store not reachable"
-    return JSONResponse({"status": status}, 200 if ready else 503)
+    problem = "stopping" if service.stopping else service.store_error
+    status = {"status": problem or "ready"}
+    return JSONResponse(status, 200 if problem is None else 503)
 
 
 async def metrics(request: Request) -> Response:

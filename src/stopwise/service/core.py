@@ -11,6 +11,7 @@ from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.recorder import Recorder
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending
+from stopwise.service.cascades.told import finished_of
 from stopwise.service.config.forms import MODES, Config, Mode
 from stopwise.service.database.connection import open_database
 from stopwise.service.database.keys import Key, Keys
@@ -116,6 +117,25 @@ class Service:
             self._expired = time.monotonic()
             self.rounds.expire()
             self.replies.expire(time.time())
+            self.give_up_rounds(time.time())
+
+    def give_up_rounds(self, now: float) -> None:
+        """Count rounds that were begun over the API and that nobody ended for a day."""
+        for name, round_id in self.open_rounds.expired(now):
+            cascade = self.cascades.get(name)
+            form = self.open_rounds.take(name, round_id)
+            if cascade is not None and form is not None:
+                self.recorder.put(finished_of(cascade, round_id, form, "", abandoned=True))
+
+    @property
+    def store_error(self) -> str | None:
+        """Why something cannot be written now; None if everything can."""
+        if self.recorder.errors:
+            return "rounds cannot be written"
+        for name, cascade in self.cascades.items():
+            if cascade.learner.store_status.last_error is not None:
+                return f"evidence of {name} cannot be written"
+        return None
 
     def _set_modes(self) -> None:
         for name, mode in self.trail.modes().items():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -122,8 +123,13 @@ def going_on(
 
 
 def _met(counts: Transitions, stage: int, keys: IntArray) -> FloatArray:
-    visits = counts.visits(stage)
-    return np.asarray([visits[key] for key in keys.tolist()], dtype=np.float64)
+    """How often each of these situations was met, whether or not items went on from it."""
+    if stage == 0:
+        return np.asarray([counts.first[key] for key in keys.tolist()], dtype=np.float64)
+    _, after, number = _columns(counts.moves[stage - 1])
+    met = np.searchsorted(keys, after)
+    known = (met < len(keys)) & (keys[np.minimum(met, len(keys) - 1)] == after)
+    return _sums(met[known], number[known], len(keys))
 
 
 def _at_the_end(keys: IntArray, loss: FinalLoss, count: int) -> FloatArray:
@@ -137,9 +143,8 @@ def _at_the_end(keys: IntArray, loss: FinalLoss, count: int) -> FloatArray:
 
 def _columns(pairs: Mapping[tuple[int, int], int]) -> tuple[IntArray, IntArray, FloatArray]:
     number = len(pairs)
-    before = np.fromiter((start for start, _ in pairs), dtype=np.int64, count=number)
-    after = np.fromiter((end for _, end in pairs), dtype=np.int64, count=number)
-    return before, after, np.fromiter(pairs.values(), dtype=np.float64, count=number)
+    keys = np.fromiter(chain.from_iterable(pairs), dtype=np.int64, count=2 * number)
+    return keys[::2], keys[1::2], np.fromiter(pairs.values(), dtype=np.float64, count=number)
 
 
 def lean(
@@ -205,6 +210,7 @@ def rows_to_lean_on(number: FloatArray, mean: FloatArray, parent: FloatArray) ->
 
 def _sums(group: IntArray, values: FloatArray, groups: int) -> FloatArray:
     """The sum of values, or of rows of them, in each group."""
-    result = np.zeros((groups, *values.shape[1:]))
-    np.add.at(result, group, values)
-    return result
+    if values.ndim == 1:
+        # Of nothing it gives whole numbers, whatever the weights.
+        return np.bincount(group, weights=values, minlength=groups).astype(np.float64)
+    return np.stack([_sums(group, column, groups) for column in values.T], axis=1)

@@ -43,6 +43,8 @@ class RoundRunner:
                     return False
                 if at > round.depth and not self.learner.go_deeper(round):
                     return False
+        if at and round.looks and self.learner.stops(round):
+            return False
         return at <= round.depth and (at == 0 or self.learner.can_pay(round))
 
     def tell(self, round: Round, result: CallResult) -> None:

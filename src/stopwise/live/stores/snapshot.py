@@ -40,7 +40,7 @@ def read_snapshot(path: str | Path) -> Mapping[str, Any]:
             f"{source}: version", form.get("version"),
             f"version {VERSION}, the only one that this release reads",
         )  # fmt: skip
-    known_keys(str(source), form, _FIELDS)
+    known_keys(str(source), form, (*_FIELDS, "items"))
     for field in _FIELDS:
         if field not in form:
             raise StopwiseError(f"{source}: the field {field!r} is missing")

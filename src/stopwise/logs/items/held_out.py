@@ -195,4 +195,6 @@ def mean_lower_bound(values: FloatArray, width: float, tail: float) -> float:
 
 
 def _half_width(values: FloatArray) -> float:
-    return 1.96 * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    if len(values) < 2 or values.min() == values.max():  # rounding would show as a tiny width
+        return 0.0
+    return 1.96 * float(values.std(ddof=1)) / math.sqrt(len(values))

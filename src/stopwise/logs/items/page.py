@@ -42,7 +42,8 @@ def items_section(found: ItemAnalysis) -> str:
 
 def _ways(found: ItemAnalysis) -> str:
     ways = (found.per_item, *found.ways)
-    titles = ["way to stop", "calls cost", "answers changed", "expected in all", "certainly below"]
+    titles = ["way to stop", "calls cost", "answers changed", "expected in all"]
+    titles.append("if every change is a mistake")
     truth = found.per_item.error_rate is not None
     if truth:
         titles += ["wrong answers", "cost in truth"]

@@ -2,7 +2,7 @@
 
 Rounds are kept raw until the bins are settled: bins are cut again as rounds grow fourfold, and all
 rounds so far are counted again by the new bins (a new epoch). After that only counts are kept, so
-memory is bounded. The rule is made again when rounds have grown by a quarter.
+memory is bounded. The rule is made again when rounds have grown by a quarter, later by a half.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from stopwise.situations.keys import situations
 from stopwise.situations.observations import NOT_CALLED, IntArray, Observations
 from stopwise.situations.transitions import Transitions
 
-GROWTH = 1.25
-"""The rule is made again when rounds have grown by this factor."""
+GROWTH, LATE_GROWTH, LATE = 1.25, 1.5, 1000
+"""The rule is made again when rounds have grown by this factor; a larger one from `LATE` on."""
 
 EPOCHS = (1, 4, 16, 64)
 """Bins are cut when rounds reach these multiples of the rounds that are always full."""
@@ -35,6 +35,7 @@ class Learned:
         counts: under the present bins; None until the first are cut.
         history: the rounds themselves, as long as bins may still be cut again.
         full: which of them were full runs.
+        settled: the bins are given and are not cut again, as where a rule was fitted on a log.
     """
 
     policy: SituationPolicy
@@ -45,6 +46,7 @@ class Learned:
     history: list[Observations] = field(default_factory=list)
     full: list[NDArray[np.bool_]] = field(default_factory=list)
     rule: StoppingRule | None = None
+    settled: bool = False
 
     def __post_init__(self) -> None:
         if not self.policy.learns:
@@ -62,10 +64,12 @@ class Learned:
         if not self.policy.learns:
             return 100_000
         start = self.first_rounds
-        if self.round < start:
+        if self.round < start and not self.settled:
             return start - self.round
         marks = [start * factor for factor in EPOCHS if start * factor > self.round]
-        grown = max(int(self.round * GROWTH), self.round + 1)
+        marks = [] if self.settled else marks
+        factor = GROWTH if self.round < LATE else LATE_GROWTH
+        grown = max(int(self.round * factor), self.round + 1)
         return min([grown, *marks[:1]]) - self.round
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
@@ -73,7 +77,7 @@ class Learned:
         self.round += len(rows)
         if not self.policy.learns:
             return
-        if self.round <= self.first_rounds * EPOCHS[-1]:
+        if not self.settled and self.round <= self.first_rounds * EPOCHS[-1]:
             self.history.append(rows)
             self.full.append(full)
         if self.counts is not None:
@@ -84,16 +88,17 @@ class Learned:
         if not self.policy.learns:
             return
         marks = [self.first_rounds * factor for factor in EPOCHS]
-        if self.round in marks or self.counts is None:
+        if not self.settled and (self.round in marks or self.counts is None):
             rows, full = joined(self.history), np.concatenate(self.full)
             self.counts = Transitions.of(rows, Binning.fit(rows), full=full)
             if self.round >= marks[-1]:
                 self.history, self.full = [], []
+        assert self.counts is not None
         self.rule = self.policy.rule(self.stages, self.counts, self.costs)
 
 
 def joined(parts: list[Observations]) -> Observations:
-    """Rows one after the other; their labels must be the same.
+    """Rows one after the other; of their labels, later ones may only have more.
 
     >>> rows = Observations(("a",), np.zeros((1, 2), dtype=int))
     >>> len(joined([rows, rows]))
@@ -110,7 +115,10 @@ def joined(parts: list[Observations]) -> Observations:
         for name in first.features
     }
     return Observations(
-        first.labels, np.concatenate([part.codes for part in parts]), confidences, features
+        max((part.labels for part in parts), key=len),
+        np.concatenate([part.codes for part in parts]),
+        confidences,
+        features,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,14 +12,13 @@ from starlette.responses import JSONResponse, Response
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
-from stopwise.service.cascades.forms import Call, Decision, Finished
+from stopwise.service.cascades.forms import Decision, Finished
 from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.cascades.told import finished_of
 from stopwise.service.config.tables import NAME
 from stopwise.service.core import Service
 from stopwise.service.database.keys import Key
 from stopwise.service.database.replies import fingerprint
-
-NOT_TOLD = "not told"
 
 
 async def begin(request: Request) -> Response:
@@ -139,42 +137,6 @@ async def _close(request: Request, *, abandoned: bool) -> Response:
     reply = json.dumps(_ended(cascade, finished, form))
     await asyncio.to_thread(service.replies.put, "", name, "", 200, reply)
     return Response(reply, media_type="application/json")
-
-
-def finished_of(
-    cascade: RunningCascade, round_id: str, form: dict[str, Any], who: str, abandoned: bool
-) -> Finished:
-    """An open round as a finished one. A stage in between that nobody told of counts as failed."""
-    told = {int(stage): given for stage, given in form["told"].items()}
-    calls = []
-    for stage in range(form["first"], max(told, default=form["first"] - 1) + 1):
-        given = told.get(stage)
-        usual = cascade.config.stages[stage].cost
-        if given is None:
-            calls.append(Call(stage, failed=NOT_TOLD))
-            continue
-        cost = usual if given["cost"] is None else given["cost"]
-        calls.append(
-            Call(
-                stage=stage,
-                output=given["output"],
-                failed=given["failed"],
-                cost=cost,
-                seconds=given["seconds"],
-                shown=given["output"],
-            )
-        )
-    answered = [call.stage for call in calls if call.output is not None]
-    decision = Decision(**form["decision"])
-    short = not calls or calls[-1].stage < decision.depth
-    return Finished(
-        decision=decision,
-        calls=tuple(calls),
-        served=answered[-1] if answered else None,
-        who=who,
-        abandoned=abandoned or short,
-        seconds=time.time() - decision.at,
-    )
 
 
 def _form(decision: Decision) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from stopwise.checks import StopwiseError
-from stopwise.live import SqliteStore
+from stopwise.live import PostgresStore, SqliteStore
+from stopwise.live.stores.base import Store
 from stopwise.service.config.forms import CascadeConfig
 from stopwise.service.database.connection import sqlite_path
 
@@ -30,11 +30,11 @@ def epoch_of(config: CascadeConfig) -> tuple[str, dict[str, Any]]:
     return hashlib.sha256(text.encode()).hexdigest()[:12], meaning
 
 
-def evidence_store(store: str, folder: Path, cascade: str, epoch: str) -> Any:
-    """The store that a learner is given."""
+def evidence_store(store: str, folder: Path, cascade: str, epoch: str) -> Store:
+    """The store that a learner is given: rounds are written behind, in batches, exactly once."""
+    name = f"{cascade}:{epoch}"
     if store.startswith("sqlite:///"):
         base = sqlite_path(store, folder)
-        # A colon is no letter of a file's name everywhere.
-        name = cascade.replace(":", "%3A")
-        return SqliteStore(base.with_name(f"{base.stem}.{name}.{epoch}.evidence"))
-    raise StopwiseError("server.store: evidence in PostgreSQL needs a store that is not here yet")
+        path = base.with_name(f"{base.stem}.evidence{base.suffix}")
+        return SqliteStore(path, cascade=name, durability="behind")
+    return PostgresStore(store, cascade=name, durability="behind", patience=5.0)

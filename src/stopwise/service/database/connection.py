@@ -16,6 +16,10 @@ from stopwise.service.database.schema import MIGRATIONS
 Row = tuple[Any, ...]
 
 
+class StoreUnavailableError(StopwiseError):
+    """The database cannot be reached now; what was asked may be asked again later."""
+
+
 class Transaction(Protocol):
     """Statements that take effect together. Placeholders are written `?`."""
 
@@ -151,7 +155,8 @@ class PostgresDatabase:
             min_size=1,
             max_size=4,
             open=False,
-            timeout=10.0,
+            timeout=5.0,
+            reconnect_timeout=30.0,
             kwargs={"options": f"-c search_path={schema}"},
             check=psycopg_pool.ConnectionPool.check_connection,
         )
@@ -170,8 +175,15 @@ class PostgresDatabase:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Statements that take effect together."""
-        with self._pool.connection() as connection, connection.cursor() as cursor:
-            yield _PostgresTransaction(cursor)
+        import psycopg
+        import psycopg_pool
+
+        try:
+            with self._pool.connection() as connection, connection.cursor() as cursor:
+                yield _PostgresTransaction(cursor)
+        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolTimeout):
+            # Not with the server's words: they may hold what was to be written.
+            raise StoreUnavailableError("the store cannot be reached now") from None
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query."""

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from stopwise.checks import StopwiseError
 from stopwise.openai.errors import ProtocolError
+from stopwise.service.database.connection import StoreUnavailableError
 
 LOG = logging.getLogger("stopwise.service.http")
 
@@ -27,6 +28,11 @@ async def on_protocol_error(request: Request, error: Exception) -> Response:
     """An error that was meant for the client."""
     assert isinstance(error, ProtocolError)
     return _respond(error)
+
+
+async def on_no_store(request: Request, error: Exception) -> Response:
+    """The database is away; answers of stages go on, whatever needs it waits."""
+    return _respond(ProtocolError(503, str(error), code="store_unavailable"))
 
 
 async def on_refusal(request: Request, error: Exception) -> Response:
@@ -57,6 +63,7 @@ async def on_fault(request: Request, error: Exception) -> Response:
 
 HANDLERS = {
     ProtocolError: on_protocol_error,
+    StoreUnavailableError: on_no_store,
     StopwiseError: on_refusal,
     HTTPException: on_http_error,
     ClientDisconnect: on_gone,

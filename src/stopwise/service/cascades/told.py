@@ -1,0 +1,47 @@
+"""A round that was told over the API, as a finished one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from stopwise.service.cascades.forms import Call, Decision, Finished
+from stopwise.service.cascades.running import RunningCascade
+
+NOT_TOLD = "not told"
+
+
+def finished_of(
+    cascade: RunningCascade, round_id: str, form: dict[str, Any], who: str, abandoned: bool
+) -> Finished:
+    """An open round as a finished one. A stage in between that nobody told of counts as failed."""
+    told = {int(stage): given for stage, given in form["told"].items()}
+    calls = []
+    for stage in range(form["first"], max(told, default=form["first"] - 1) + 1):
+        given = told.get(stage)
+        usual = cascade.config.stages[stage].cost
+        if given is None:
+            calls.append(Call(stage, failed=NOT_TOLD))
+            continue
+        cost = usual if given["cost"] is None else given["cost"]
+        calls.append(
+            Call(
+                stage=stage,
+                output=given["output"],
+                failed=given["failed"],
+                cost=cost,
+                seconds=given["seconds"],
+                shown=given["output"],
+            )
+        )
+    answered = [call.stage for call in calls if call.output is not None]
+    decision = Decision(**form["decision"])
+    short = not calls or calls[-1].stage < decision.depth
+    return Finished(
+        decision=decision,
+        calls=tuple(calls),
+        served=answered[-1] if answered else None,
+        who=who,
+        abandoned=abandoned or short,
+        seconds=time.time() - decision.at,
+    )
