@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 from stopwise.checks import StopwiseError, known_settings, whole_number
 from stopwise.costs import Costs, FloatArray
@@ -187,10 +187,6 @@ class Learner:
         """
         return None if self._books.items is None else self._books.items.counts
 
-    def explain(self, round: Round) -> list[Decision]:
-        """What the per-item rule says of each situation that a round went through."""
-        return [] if self._books.items is None else self._books.items.explain(round)
-
     # ---- what it knows -----------------------------------------------------------------------
 
     @property
@@ -282,12 +278,23 @@ class Learner:
             tally = self._books.counters.peek(segment)
             return deterministic_stage(self._books.counters.evidence_for(tally), self._books.costs)
 
-    def explain(self, segment: str = "") -> Explanation:
-        """Why the next round goes as deep as it does: as text, `to_json()` and `plot()`.
+    @overload
+    def explain(self, about: str = "") -> Explanation: ...
+    @overload
+    def explain(self, about: Round) -> list[Decision]: ...
+    def explain(self, about: str | Round = "") -> Explanation | list[Decision]:
+        """Why rounds go as deep as they do: as text, `to_json()` and `plot()`.
+
+        Args:
+            about: a segment, for the next round in it; or a round, for what a per-item rule says
+                of each situation that it went through.
 
         >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).explain().pairs[0].threshold
         0.25
         """
+        if isinstance(about, Round):
+            return [] if self._books.items is None else self._books.items.explain(about)
+        segment = about
         books = self._books
         with books.lock:
             books.settle()
