@@ -234,6 +234,9 @@ def page(logs: dict[str, Log], rows: dict[str, dict[str, float]]) -> str:
         "over 10,000 rounds, every look paid for); smaller is better, and 1 is what nobody who fixes",
         "one stage can beat. Fitted on one half, scored on the other.",
         "",
+        "The leads at which the consensus takes the last stage's place were chosen on these logs, among",
+        "others: rules are held out here, that choice is not.",
+        "",
         "| log | items | " + " | ".join(columns) + " | calibration error |",
         "|---|---|" + "---|" * (len(columns) + 1),
     ]

@@ -27,6 +27,9 @@ TRUST = 0.7
 DOUBT_STARTS, DOUBT_ENDS = 0.04, 0.12
 """Between these leads of an earlier stage, the consensus takes the last stage's place."""
 
+OF_THREE_STARTS, OF_THREE_ENDS = 0.12, 0.35
+"""The same of three stages: two that share their errors are enough to outvote a good last one."""
+
 FEWEST_FULL_RUNS = 30
 
 
@@ -69,7 +72,7 @@ def hold_against(
     >>> rows = Observations(("no", "yes"), codes)
     >>> held = hold_against(Transitions.of(rows, Binning.fit(rows)))
     >>> round(held.doubt, 2), held.loss(np.array([[0, 0, 1]])).round(2)
-    (0.66, array([[0.25, 0.25, 0.65]]))
+    (0.65, array([[0.25, 0.25, 0.64]]))
     """
     last = counts.stage_count - 1
     if isinstance(reference, bool) or not isinstance(reference, int | str):
@@ -137,7 +140,10 @@ class Agreed:
     def doubt(self) -> float:
         """How far the last stage is to be doubted: by an earlier one's lead, but in no chain."""
         lead = max(self.accuracies[:-1]) - self.accuracies[-1] - self.noise
-        doubt = float(np.clip((lead - DOUBT_STARTS) / (DOUBT_ENDS - DOUBT_STARTS), 0.0, 1.0))
+        few = len(self.accuracies) == 3
+        starts = OF_THREE_STARTS if few else DOUBT_STARTS
+        ends = OF_THREE_ENDS if few else DOUBT_ENDS
+        doubt = float(np.clip((lead - starts) / (ends - starts), 0.0, 1.0))
         return doubt * (1 - self.chain)
 
     def chance_right(self, groups: IntArray) -> FloatArray:
