@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stopwise.checks import StopwiseError
 from stopwise.cli.log_options import (
     AbstentionsOption,
     Calls_,
@@ -113,6 +114,11 @@ def command(
         trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading, calls=calls,
         features=features,
     )  # fmt: skip
+    if calls is not None and agree is None:
+        raise StopwiseError(
+            "--calls goes with --agree; a verdict states savings both ways, through the cascade and"
+            " against the last stage alone"
+        )
     if agree is not None:
         from stopwise.cli.promise import run
 

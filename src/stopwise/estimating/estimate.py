@@ -2,9 +2,10 @@
 
 Agreement alone has a known weakness: a deep stage that is right where all others are wrong looks
 wrong. So a part of the belief is not given to the consensus but to the deeper stages, each of which
-counts twice the one before it: people rarely pay more for a stage that is worse, though it happens.
-That part is `LEAN`; it grows where the check shows that agreement is less worth, because stages
-follow each other in a chain. Both figures were chosen on 200 cascades with known truth.
+counts twice the one before it (four times, of three stages): people rarely pay more for a stage
+that is worse, though it happens. That part is `LEAN`; it is larger with three stages, and it grows
+where the check shows that agreement is less worth, because stages follow each other in a chain.
+The figures were chosen on 200 made-up and 41 real cascades with known truth.
 """
 
 from __future__ import annotations
@@ -32,8 +33,14 @@ from stopwise.estimating.dependence import Dependence, dependence
 LEAN = 0.3
 """The part of the belief that goes to the deeper stages, whatever the consensus says."""
 
+LEAN_OF_THREE = 0.5
+"""With three stages, of which two that share their errors outvote the third unseen."""
+
+LEAD_STARTS, LEAD_ENDS = 0.1, 0.3
+"""Between these leads of an earlier stage over the last of three, the lean falls to nothing."""
+
 LEAN_IN_CHAIN = 0.6
-DOUBLING, DOUBLING_IN_CHAIN = 2.0, 4.0
+DOUBLING, DOUBLING_OF_THREE, DOUBLING_IN_CHAIN = 2.0, 4.0, 4.0
 
 FEW_DIFFERENCES = 20
 """With fewer items than this on which stages differ, nothing is estimated."""
@@ -111,10 +118,7 @@ def estimate(
     number_of = groups.number[None]
     accuracy, right, elsewhere, likelihood = maximise(groups, number_of, kinds, votes)
     check = dependence(groups, _observed_accuracy(groups, right[0]), kinds)
-    lean = LEAN + (LEAN_IN_CHAIN - LEAN) * check.chain
-    doubling = DOUBLING + (DOUBLING_IN_CHAIN - DOUBLING) * check.chain
-    belief = doubling ** np.arange(table.shape[1], dtype=np.float64)
-    belief /= belief.sum()
+    lean, belief = leaning(accuracy[0], check.chain)
     deeper = _believed(groups, belief)
     who = answering_stages(groups.codes, abstentions)
 
@@ -148,6 +152,25 @@ def estimate(
         belief=belief,
         enough=table.shape[1] >= 3 and bool(groups.number[differing].sum() >= FEW_DIFFERENCES),
     )
+
+
+def leaning(accuracy: FloatArray, chain: float = 0.0) -> tuple[float, FloatArray]:
+    """The part of the belief that goes to deeper stages, and each stage's part of that.
+
+    >>> leaning(np.array([0.7, 0.8, 0.9, 0.9]))[0], leaning(np.array([0.7, 0.8, 0.9]))[0]
+    (0.3, 0.5)
+    >>> leaning(np.array([0.7, 0.9, 0.5]))[0]    # a last stage that both others contradict
+    0.0
+    """
+    lean, doubling = LEAN, DOUBLING
+    if len(accuracy) == 3:
+        lead = float(accuracy[:-1].max() - accuracy[-1])
+        fall = float(np.clip((lead - LEAD_STARTS) / (LEAD_ENDS - LEAD_STARTS), 0.0, 1.0))
+        lean, doubling = LEAN_OF_THREE * (1 - fall), DOUBLING_OF_THREE
+    lean += (LEAN_IN_CHAIN - lean) * chain
+    doubling += (DOUBLING_IN_CHAIN - doubling) * chain
+    belief = doubling ** np.arange(len(accuracy), dtype=np.float64)
+    return lean, belief / belief.sum()
 
 
 def _error_rates(who: IntArray, number: FloatArray, right: FloatArray) -> FloatArray:
@@ -184,7 +207,7 @@ def answer_probabilities(
     """For every item and stage, the probability that the answer there is right.
 
     >>> answer_probabilities([[0, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]] * 50)[1].round(2)
-    array([0.52, 0.52, 0.48])
+    array([0.4, 0.4, 0.6])
     """
     table = as_codes(codes)
     found = estimate(table, abstentions=abstentions, labels=labels, bootstraps=0)

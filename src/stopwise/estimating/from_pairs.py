@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from stopwise.checks import fail
 from stopwise.estimating.consensus import FloatArray
-from stopwise.estimating.estimate import DOUBLING, LEAN
+from stopwise.estimating.estimate import DOUBLING, leaning
 
 USUAL_LABELS = 4
 """How many labels are assumed where nobody says; the estimate hardly depends on it above 2."""
@@ -68,13 +68,13 @@ def estimate_from_pairs(disagreement: ArrayLike, labels: int = USUAL_LABELS) -> 
             accuracy[i] = np.clip(fitted, 0.02, 0.995)
         if np.abs(accuracy - before).max() < 1e-10:
             break
-    belief = DOUBLING ** np.arange(count, dtype=np.float64)
-    deeper = p @ (belief / belief.sum())
+    lean, belief = leaning(accuracy)
+    deeper = p @ belief
     a, b = accuracy[:, None], accuracy[None, :]
     unexplained = agreement - (a * b + (1 - a) * (1 - b) * wrong)
     np.fill_diagonal(unexplained, 0.0)
     return PairEstimate(
-        error_rates=(1 - LEAN) * (1 - accuracy) + LEAN * deeper,
+        error_rates=(1 - lean) * (1 - accuracy) + lean * deeper,
         accuracy=accuracy,
         unexplained=unexplained,
     )

@@ -63,7 +63,7 @@ class LogSettings:
         trailing_blanks: what blanks at the end of a row are, where no cost tells:
             "not-called" (the cascade stopped before) or "abstained".
         calls: "cascade" if a stage needs those before it, "alone" if each can be called by itself;
-            None where it was not said.
+            None where it was not said. `promise` asks for it.
         abstentions: what it means that a stage gives no answer: "go on" (the next stage that
             answers does), "mistake" or "leave out".
         reading: what the first sentence rests on: "certain", "weak-dominance", "estimated" or

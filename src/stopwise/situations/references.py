@@ -24,11 +24,14 @@ from stopwise.situations.transitions import Transitions
 TRUST = 0.7
 """The share of differences from the last stage that are net gains, where nothing tells."""
 
-DOUBT_STARTS, DOUBT_ENDS = 0.04, 0.12
-"""Between these leads of an earlier stage, the consensus takes the last stage's place."""
+DOUBT_OF_THREE = (0.0, 0.12, 0.35)
+DOUBT_OF_MORE = (0.5, 0.0, 0.05)
+"""The least doubt in the last stage, and between which leads of an earlier one it grows to 1.
 
-OF_THREE_STARTS, OF_THREE_ENDS = 0.12, 0.35
-"""The same of three stages: two that share their errors are enough to outvote a good last one."""
+With three stages two that share their errors outvote the third, and nothing in their agreement
+shows it; so the consensus must be far apart from the last stage before it is believed. With four or
+more it is worth half of the belief from the start.
+"""
 
 FEWEST_FULL_RUNS = 30
 
@@ -140,11 +143,9 @@ class Agreed:
     def doubt(self) -> float:
         """How far the last stage is to be doubted: by an earlier one's lead, but in no chain."""
         lead = max(self.accuracies[:-1]) - self.accuracies[-1] - self.noise
-        few = len(self.accuracies) == 3
-        starts = OF_THREE_STARTS if few else DOUBT_STARTS
-        ends = OF_THREE_ENDS if few else DOUBT_ENDS
-        doubt = float(np.clip((lead - starts) / (ends - starts), 0.0, 1.0))
-        return doubt * (1 - self.chain)
+        least, starts, ends = DOUBT_OF_THREE if len(self.accuracies) == 3 else DOUBT_OF_MORE
+        grown = float(np.clip((lead - starts) / (ends - starts), 0.0, 1.0))
+        return (least + (1 - least) * grown) * (1 - self.chain)
 
     def chance_right(self, groups: IntArray) -> FloatArray:
         """The chance that each stage's output is right; by its accuracy where never counted."""

@@ -57,7 +57,11 @@ def test_json_of_both_ways_has_both(log):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(("--agree", "1.2"), "agree: got 1.2"), (("--agree", "0.9", "--calls", "both"), "calls")],
+    [
+        (("--agree", "1.2"), "agree: got 1.2"),
+        (("--agree", "0.9", "--calls", "both"), "calls"),
+        (("--calls", "alone"), "--calls goes with --agree"),
+    ],
 )
 def test_what_is_refused(log, options, message):
     done = run(log, *options)

@@ -20,11 +20,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from scipy.optimize import brentq
-from scipy.stats import binom
+from scipy.stats import binom, nbinom
 
 from stopwise.checks import fail
 
 _MOST_FOUND = 400
+_QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 class Design(NamedTuple):
@@ -42,6 +43,17 @@ class Design(NamedTuple):
     def differences(self) -> float:
         """How many differences, found and missed, are met on average before the end."""
         return (self.found + 1) / self.rate
+
+
+@lru_cache(maxsize=8192)
+def differences_met(design: Design) -> tuple[float, ...]:
+    """How many differences may be met before the end: quantiles, all equally likely.
+
+    >>> differences_met(Design(found=0, rate=0.5))
+    (1.0, 1.0, 1.0, 2.0, 4.0)
+    """
+    missed = nbinom.ppf(_QUANTILES, design.found + 1, design.rate)
+    return tuple(float(value) + design.found + 1 for value in missed)
 
 
 def chance_of_breaking(allowed: int, design: Design) -> float:

@@ -18,12 +18,15 @@ import numpy as np
 from scipy.special import logit
 
 from stopwise.costs import FloatArray
-from stopwise.logs.agreeing.looks import Design
+from stopwise.logs.agreeing.looks import Design, differences_met
 from stopwise.logs.agreeing.seen import Seen
 from stopwise.situations.observations import IntArray
 
 _PRICES = np.geomspace(0.3, 300, 25)
 """Prices that are tried, in units of the last stage's cost."""
+
+_WRONG_BY = (0.7, 1.0, 1.4)
+"""Risks are estimated from few rows: a design should do well if they are off by so much."""
 
 _PULL = np.array([1e-3, 0.1, 0.3])
 
@@ -118,12 +121,25 @@ def best_design(
     saved = np.maximum.accumulate(most - expected[order, 1])
     best: tuple[float, Design] | None = None
     for design in possible:
-        gain = (1 - design.rate) * _between(design.differences, differences, saved)
+        gain = (1 - design.rate) * _expected(design, differences, saved)
         if best is None or gain > best[0]:
             best = gain, design
     assert best is not None
     at = min(int(np.searchsorted(differences, best[1].differences)), len(plans) - 1)
     return best[1], plans[int(order[at])]
+
+
+def _expected(design: Design, known: FloatArray, saved: FloatArray) -> float:
+    """What a design saves before its looks: over where it may end and how wrong risks may be."""
+    return float(
+        np.mean(
+            [
+                _between(met, factor * known, saved)
+                for met in differences_met(design)
+                for factor in _WRONG_BY
+            ]
+        )
+    )
 
 
 def _between(differences: float, known: FloatArray, saved: FloatArray) -> float:

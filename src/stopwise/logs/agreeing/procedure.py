@@ -13,6 +13,7 @@ own coin was thrown, so `looks.py` applies as it stands.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,9 @@ from stopwise.logs.agreeing.regression import fit_logistic, risks
 from stopwise.logs.agreeing.seen import Seen
 from stopwise.situations.observations import NOT_CALLED, IntArray
 
-_FEWEST_FIRST = 60
+_FIRST = (1.2, 2.0)
+"""How many items run to the end at first, in roots of their number; more with stages between."""
+
 _PARTS = 15
 _FEWEST_TAKEN = 50
 
@@ -60,6 +63,8 @@ class _Risks:
         self._features = features
         self._describers: dict[int, Describer] = {}
         self._weights: dict[int, FloatArray] = {}
+        self._columns: dict[int, FloatArray] = {}
+        self._described: dict[int, NDArray[np.bool_]] = {}
 
     def learn(self, looked: IntArray) -> None:
         """Fit all stages again, from where they stood."""
@@ -68,9 +73,8 @@ class _Risks:
             known = np.flatnonzero(self._seen.codes[:, stage] != NOT_CALLED)
             if stage not in self._describers:
                 self._describers[stage] = Describer(self._seen, stage, known, self._features)
-            columns = self._describers[stage].rows(items)
             self._weights[stage] = fit_logistic(
-                columns,
+                self._rows(stage, items),
                 self._seen.differs(stage, items),
                 self._describers[stage].penalty,
                 self._weights.get(stage),
@@ -78,7 +82,20 @@ class _Risks:
 
     def after(self, stage: int, items: IntArray) -> FloatArray:
         """The risks of items that stand at a stage."""
-        return risks(self._describers[stage].rows(items), self._weights[stage])
+        return risks(self._rows(stage, items), self._weights[stage])
+
+    def _rows(self, stage: int, items: IntArray) -> FloatArray:
+        """The numbers of situations; made once, because calls that were made do not change."""
+        describer = self._describers[stage]
+        if stage not in self._columns:
+            count = len(self._seen.codes)
+            self._columns[stage] = np.empty((count, len(describer.penalty)))
+            self._described[stage] = np.zeros(count, dtype=np.bool_)
+        new = items[~self._described[stage][items]]
+        if len(new):
+            self._columns[stage][new] = describer.rows(new)
+            self._described[stage][new] = True
+        return self._columns[stage][items]
 
 
 def keep_promise(
@@ -129,8 +146,8 @@ def keep_promise(
 
 def _draw_first(count: int, last: int, random: np.random.Generator) -> IntArray:
     """Items that run to the end before anything is decided; with stages between, some more."""
-    wanted = _FEWEST_FIRST + count // 100 + (count // 50 if last > 1 else 0)
-    return np.asarray(random.permutation(count)[: min(wanted, max(count // 4, 1))])
+    wanted = int(_FIRST[last > 1] * math.sqrt(count))
+    return np.asarray(random.permutation(count)[: min(max(wanted, 1), count)])
 
 
 def _look_at_the_hopeless(

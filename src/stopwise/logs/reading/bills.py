@@ -1,8 +1,8 @@
 """Costs that were billed in the log: their sums by pattern, and how they are spread.
 
 Sums are taken in the same streaming group-by that counts the patterns. The spread is a table of
-costs rounded down to a thousandth of themselves, of which there are few whatever the number of
-rows; intervals of the mean rest on it.
+costs rounded down to a thousandth of themselves, of at most a quarter of a million rows taken
+at equal distances; intervals of the mean rest on it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from numpy.typing import NDArray
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import FloatArray
+from stopwise.logs.formatting import printable
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.reading.log import Log
+from stopwise.problem import IntArray
 
 if TYPE_CHECKING:
     import polars as pl
 
 _STEPS = 1000
 """A cost is kept to one part in this many."""
+
+_MOST_ROWS = 250_000
+"""Rows from which the spread is taken: more would hardly make the intervals narrower."""
 
 
 @dataclass(frozen=True)
@@ -64,30 +69,20 @@ class Bills:
         return np.where(number > 0, total / np.maximum(number, 1), np.nan), number
 
 
-def bill_query(frame: pl.LazyFrame, count: int) -> tuple[pl.LazyFrame, list[Any]]:
-    """Columns to add to the frame, and the sums to take of them by pattern.
-
-    Conditions are worked out row by row before grouping: sums of plain columns stream.
-    """
+def bill_query(count: int) -> list[Any]:
+    """The sums to take by pattern. Sums of plain columns stream; which count is decided later."""
     polars = need_polars()
-    columns, sums = [], []
+    sums = []
     for at in range(count):
         cost = polars.col(f"c{at}")
-        columns.append(polars.when(counted(at)).then(cost).alias(f"bill{at}"))
         sums += [
-            polars.col(f"bill{at}").sum().alias(f"total{at}"),
-            polars.col(f"bill{at}").count().alias(f"counted{at}"),
+            cost.sum().alias(f"total{at}"),
+            cost.count().alias(f"known{at}"),
+            (cost > 0).sum().alias(f"positive{at}"),
             cost.min().alias(f"least{at}"),
             polars.col(f"bad{at}").cast(polars.UInt32).sum().alias(f"bad{at}"),
         ]
-    return frame.with_columns(columns), sums
-
-
-def counted(at: int) -> Any:
-    """Whether a cost is one of the stage: a stage that was not called is often billed 0, blank."""
-    polars = need_polars()
-    text = polars.col(f"y{at}").cast(polars.String)
-    return (polars.col(f"c{at}") > 0) | (text.is_not_null() & (text.str.strip_chars() != ""))
+    return sums
 
 
 def check_bills(stages: tuple[str, ...], table: pl.DataFrame) -> None:
@@ -100,48 +95,87 @@ def check_bills(stages: tuple[str, ...], table: pl.DataFrame) -> None:
         least: Any = table[f"least{at}"].min()
         if least is not None and float(least) < 0:
             raise fail(f"costs of {stage}", float(least), "0 or more in every row")
-        if int(table[f"counted{at}"].sum()) < 2:
-            raise StopwiseError(
-                f"costs of {stage}: the log has no two of them; give --costs 1,2,... instead"
-            )
 
 
-def read_bills(log: Log, table: pl.DataFrame) -> Bills:
-    """The bills of counted patterns, and their spreads (one more pass over the costs)."""
+def read_bills(log: Log, table: pl.DataFrame, codes: IntArray, rows: int) -> Bills:
+    """The bills of counted patterns, and their spreads (one more pass over the costs).
+
+    Args:
+        codes: of the patterns; below 0 where the output is blank. A stage that was not called is
+            often blank and billed 0: that is no cost of it.
+    """
     count = len(log.stages)
 
     def column(field: str, at: int) -> FloatArray:
         return table[f"{field}{at}"].fill_null(0).to_numpy().astype(np.float64)
 
+    number = np.stack(
+        [
+            np.where(codes[:, at] >= 0, column("known", at), column("positive", at))
+            for at in range(count)
+        ],
+        axis=1,
+    )
+    for at, stage in enumerate(log.stages):
+        if number[:, at].sum() < 2:
+            raise StopwiseError(
+                f"costs of {stage}: the log has no two of them; give --costs 1,2,... instead"
+            )
+    # Only of stages with calls that cost nothing must the outputs be looked at again.
+    free = {
+        at
+        for at in range(count)
+        if (column("known", at) > column("positive", at))[codes[:, at] >= 0].any()
+    }
     return Bills(
-        number=np.stack([column("counted", at) for at in range(count)], axis=1),
+        number=number,
         total=np.stack([column("total", at) for at in range(count)], axis=1),
-        spreads=tuple(_spreads(log, at) for at in range(count)),
+        spreads=_spreads(log, rows, free),
     )
 
 
-def _spreads(log: Log, at: int) -> dict[str | None, Spread]:
+def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | None, Spread], ...]:
     polars = need_polars()
-    cost = polars.col(f"c{at}")
-    rounded = polars.when(cost > 0).then((cost.log() * _STEPS).floor().cast(polars.Int32))
-    keys = [rounded.alias("step")]
+    count = len(log.stages)
+    wanted = [polars.col(f"c{at}") for at in range(count)]
+    wanted += [
+        # The outputs tell a free call from none; they are only looked at where the cost is 0.
+        polars.when(polars.col(f"c{at}") == 0).then(polars.col(f"y{at}")).alias(f"y{at}")
+        for at in free_stages
+    ]
     by_segment = log.settings.segment is not None
     if by_segment:
-        keys.append(polars.col("segment"))
-    query = log.outputs.filter(counted(at) & cost.is_not_null()).group_by(keys)
-    table = collect(query.agg(polars.len().alias("n")), log.name)
-    steps = table["step"].to_numpy().astype(np.float64)
-    costs = np.where(np.isnan(steps), 0.0, np.exp(np.nan_to_num(steps) / _STEPS))
-    number = table["n"].to_numpy().astype(np.float64)
-    found: dict[str | None, Spread] = {None: _ordered(costs, number)}
+        wanted.append(polars.col("segment"))
+    every = -(-rows // _MOST_ROWS)
+    frame = log.outputs
+    if every > 1:
+        frame = frame.with_row_index("row").filter(polars.col("row") % every == 0)
+    table = collect(frame.select(wanted), log.name)
+    names = np.array([])
     if by_segment:
-        names = [plain_label(value) for value in table["segment"].to_list()]
-        for name in {name for name in names if name is not None}:
-            here = np.array([other == name for other in names])
-            found[name] = _ordered(costs[here], number[here])
-    return found
+        written = [plain_label(value) for value in table["segment"].to_list()]
+        names = np.array([None if n is None else printable(n) for n in written], dtype=object)
+    found = []
+    for at in range(count):
+        costs = table[f"c{at}"].to_numpy().astype(np.float64)
+        free = np.zeros(len(costs), dtype=bool)
+        zero = costs == 0
+        if at in free_stages and zero.any():
+            answers = table[f"y{at}"].filter(polars.Series(zero)).to_list()
+            free[zero] = [plain_label(value) is not None for value in answers]
+        kept = (costs > 0) | free
+        spreads: dict[str | None, Spread] = {None: _spread(costs[kept])}
+        if by_segment:
+            for name in {name for name in names.tolist() if name is not None}:
+                spreads[name] = _spread(costs[kept & (names == name)])
+        found.append(spreads)
+    return tuple(found)
 
 
-def _ordered(costs: FloatArray, number: FloatArray) -> Spread:
-    different, inverse = np.unique(costs, return_inverse=True)
-    return Spread(different, np.bincount(inverse.ravel(), weights=number).astype(np.float64))
+def _spread(costs: FloatArray) -> Spread:
+    """Costs rounded down to a thousandth of themselves, and how often each occurs."""
+    steps = np.full(len(costs), -np.inf)
+    positive = costs > 0
+    steps[positive] = np.floor(np.log(costs[positive]) * _STEPS)
+    different, number = np.unique(steps, return_counts=True)
+    return Spread(np.exp(different / _STEPS), number.astype(np.float64))

@@ -145,12 +145,10 @@ def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:
     names = log.outputs.collect_schema().names()
     keys = [name for name in names if name[0] == "y" or name[0] == "k" or name == "segment"]
     sums = [(polars.col("n").sum() if log.weighted else polars.len()).alias("number")]
-    frame = log.outputs
     if log.measured:
-        frame, billed = bill_query(frame, len(log.stages))
-        sums += billed
+        sums += bill_query(len(log.stages))
     length = -(-rows // blocks)
-    indexed = frame.with_row_index("row")
+    indexed = log.outputs.with_row_index("row")
     return indexed.group_by([*keys, (polars.col("row") // length).alias("block")]).agg(sums)
 
 
@@ -179,7 +177,7 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
     bills = None
     if log.measured:
         check_bills(log.stages, table)
-        bills = read_bills(log, table)
+        bills = read_bills(log, table, raw, int(table["number"].sum()))
     # Names go to terminals from here on: control characters are shown, not run.
     return PatternCounts(
         stages=tuple(map(printable, log.stages)),
