@@ -131,5 +131,7 @@ def _connect(query: Query) -> Any:
     try:
         import psycopg
     except ImportError:
-        raise StopwiseError("postgresql:// needs psycopg: pip install 'stopwise[postgres]'") from None
+        raise StopwiseError(
+            "postgresql:// needs psycopg: pip install 'stopwise[postgres]'"
+        ) from None
     return psycopg.connect(query.url, options="-c default_transaction_read_only=on")
