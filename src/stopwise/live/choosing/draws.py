@@ -41,8 +41,11 @@ class Draws:
 
     def turn_to(self, sequence: int) -> None:
         """Make `block` hold the numbers around this one: its low bits are the place in it."""
-        self.at = sequence >> BITS
-        self.block = self._generator(0, self.at).random(_BLOCK).tolist()
+        at = sequence >> BITS
+        block = self._generator(0, at).random(_BLOCK).tolist()
+        # Both after all calls: an interrupt leaves the old two or the new two.
+        self.block = block
+        self.at = at
 
     def uniforms(self, first: int, number: int) -> NDArray[np.float64]:
         """The numbers of `number` rounds from `first` on, at once."""
