@@ -12,7 +12,7 @@ from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.live.bookkeeper import Bookkeeper
 from stopwise.live.choosing.budgets import Budgets
-from stopwise.live.choosing.chooser import deterministic_stage
+from stopwise.live.choosing.readings import LiveReading, stage_by
 from stopwise.live.comparing import make_comparator
 from stopwise.live.comparing.reader import Reader
 from stopwise.live.items.decider import read_rule
@@ -263,12 +263,13 @@ class Learner:
         number = counters.others + counters.begun + 1
         return books.chooser.distribution(counters, tally, number, books.costs, deepest)
 
-    def best_stage(self, segment: str = "") -> int:
-        """The deterministic reading of the evidence: the first stage beyond which nothing pays.
+    def best_stage(self, segment: str = "", reading: LiveReading = "weak-dominance") -> int:
+        """Where to stop for good, by one reading of the evidence.
 
-        The first stage i whose observed disagreement with every deeper stage j is below
-        C_j - C_i (in mistakes). A pair that was never seen rules nothing out, so that a learner
-        that knows nothing answers with the last stage.
+        By default the paper's rule: the first stage i whose observed disagreement with every
+        deeper stage j is below C_j - C_i (in mistakes). "estimated" and "minimax" rest on other
+        assumptions, see `stopwise.live.choosing.readings`. A pair that was never seen rules
+        nothing out, so that a learner that knows nothing answers with the last stage.
 
         >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).best_stage()
         1
@@ -276,7 +277,8 @@ class Learner:
         with self._books.lock:
             self._books.settle()
             tally = self._books.counters.peek(segment)
-            return deterministic_stage(self._books.counters.evidence_for(tally), self._books.costs)
+            evidence = self._books.counters.evidence_for(tally)
+            return stage_by(reading, evidence, self._books.costs)
 
     @overload
     def explain(self, about: str = "") -> Explanation: ...
@@ -306,7 +308,7 @@ class Learner:
                 self.stages,
                 self.policy.label(),
                 advice,
-                deterministic_stage(evidence, books.costs),
+                stage_by("weak-dominance", evidence, books.costs),
                 evidence,
                 books.costs,
             )
