@@ -41,8 +41,10 @@ class Draws:
 
     def turn_to(self, sequence: int) -> None:
         """Make `block` hold the numbers around this one: its low bits are the place in it."""
-        self.at = sequence >> BITS
-        self.block = self._generator(0, self.at).random(_BLOCK).tolist()
+        at = sequence >> BITS
+        block = self._generator(0, at).random(_BLOCK).tolist()
+        # Both at once: after an interrupt, the block of `at` is still what `block` holds.
+        self.block, self.at = block, at
 
     def uniforms(self, first: int, number: int) -> NDArray[np.float64]:
         """The numbers of `number` rounds from `first` on, at once."""
