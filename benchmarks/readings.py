@@ -114,9 +114,9 @@ def main() -> None:
     for row in (*KINDS, "all"):
         cells = []
         for reading in READINGS:
-            excess = np.array(table[row][reading])
-            right = (excess <= 1e-9).mean()
-            cells.append(f"{right:>9.0%} {excess.mean():>7.1%} {(excess > 0.2).mean():>8.0%}")
+            all_of = np.array(table[row][reading])
+            right = (all_of <= 1e-9).mean()
+            cells.append(f"{right:>9.0%} {all_of.mean():>7.1%} {(all_of > 0.2).mean():>8.0%}")
         print(f"{row:16}" + "".join(cells))
 
 

@@ -6,7 +6,7 @@ They stand here once, so that a problem, a log and a live cascade can never diff
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 TIE = 1e-12
 """Two sums that are equal on paper differ by rounding; ties are read up to this."""
@@ -56,3 +56,18 @@ def optimal_stage(total_costs: ArrayLike) -> int:
     """
     totals = np.asarray(total_costs, dtype=np.float64)
     return int(np.flatnonzero(totals <= totals.min() + TIE)[-1])
+
+
+def worst_cases(disagreements: ArrayLike, in_mistakes: ArrayLike) -> NDArray[np.float64]:
+    """The regret of every stage under the truth that is worst for it: sharp, without assumption.
+
+    Args:
+        disagreements: `p_ij`, of which the part above the diagonal is read.
+        in_mistakes: `lambda C_i`.
+
+    >>> worst_cases([[0, 0.25], [0, 0]], [0.0, 0.125])
+    array([0.125, 0.375])
+    """
+    p = np.triu(np.asarray(disagreements, dtype=np.float64), 1)
+    cost = np.asarray(in_mistakes, dtype=np.float64)
+    return np.asarray((cost[:, None] - cost[None, :] + p + p.T).max(axis=1))

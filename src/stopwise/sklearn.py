@@ -18,6 +18,7 @@ from stopwise.checks import StopwiseError, fail, whole_number
 from stopwise.evidence import Evidence
 from stopwise.live.calling.stage import Stage
 from stopwise.live.cascade import Cascade
+from stopwise.live.learner import DEFAULT_POLICY
 from stopwise.policies.base import Policy
 
 
@@ -74,7 +75,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         stages: Sequence[tuple[Any, ...]] | None = None,
         mistake_cost: float = 1.0,
-        policy: str | Policy = "uss-ts",
+        policy: str | Policy = DEFAULT_POLICY,
         prefit: bool = False,
         batch_size: int | None = None,
         random_state: Any = None,

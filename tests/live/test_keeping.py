@@ -309,10 +309,11 @@ def test_what_sqlite_refuses(tmp_path):
         RoundLog(tmp_path / "x", survives="all")
 
 
+@pytest.mark.parametrize("durability", ["round", "behind"])
 @pytest.mark.parametrize("kind", ["log", "sqlite"])
-def test_killed_at_random_moments(tmp_path, kind):
-    """A quarter of the full test; `benchmarks/kill_test.py` does 200 a store."""
-    kill_test.kill_often(tmp_path / kind, kind, kills=50, seed=1)
+def test_killed_at_random_moments(tmp_path, kind, durability):
+    """A few kills; `benchmarks/kill_test.py` does 300 for each store, PostgreSQL included."""
+    kill_test.kill_often(tmp_path / kind, kind, kills=10, seed=1, durability=durability)
 
 
 def test_many_processes_sum_exactly(tmp_path):

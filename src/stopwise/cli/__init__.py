@@ -21,6 +21,7 @@ COMMANDS = {
     "explain": "stopwise.cli.explain",
     "replay": "stopwise.cli.replay",
     "audit": "stopwise.cli.audit",
+    "live": "stopwise.cli.live",
     "simulate": "stopwise.cli.simulate",
     "sweep": "stopwise.cli.sweep",
     "problem": "stopwise.cli.problem",

@@ -39,6 +39,7 @@ from stopwise.live.stores.round_log import RoundLog, read_rounds
 from stopwise.live.stores.snapshot import read_evidence
 from stopwise.live.stores.sqlite import SqliteStore
 from stopwise.live.watching.drift import Drift, DriftAlarm
+from stopwise.live.watching.explain import Explanation
 from stopwise.live.watching.report import LiveReport
 
 # The names of earlier releases.
@@ -57,6 +58,7 @@ __all__ = [
     "Comparator",
     "Drift",
     "DriftAlarm",
+    "Explanation",
     "Learner",
     "LiveReport",
     "MisusedComparatorError",

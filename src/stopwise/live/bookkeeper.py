@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,10 @@ class Bookkeeper:
         thresholds = known.thresholds.tolist()
         if carries:
             warm_up()
+        else:
+            # SciPy takes its time to load: now, not under the lock of the first round.
+            with suppress(StopwiseError):
+                policy.probabilities(Evidence(self.stage_count), 1, known)
         self.counters = SegmentCounters(
             self.stage_count,
             discount=settings.discount,

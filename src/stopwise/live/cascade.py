@@ -21,7 +21,7 @@ from stopwise.live.calling.hints import hint_at_costs
 from stopwise.live.calling.runner import OnFailure, RoundRunner
 from stopwise.live.calling.stage import Stage
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.learner import Learner
+from stopwise.live.learner import DEFAULT_POLICY, Learner
 from stopwise.policies.base import Policy
 
 CostSource = Literal["known", "reported", "clock"]
@@ -60,7 +60,7 @@ class Cascade:
     def __init__(
         self,
         stages: Sequence[Stage],
-        policy: str | Policy = "uss-ts",
+        policy: str | Policy = DEFAULT_POLICY,
         *,
         mistake_cost: float = 1.0,
         seed: int = 0,

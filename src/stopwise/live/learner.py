@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 from stopwise.checks import StopwiseError, known_settings, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.live.bookkeeper import Bookkeeper
 from stopwise.live.choosing.budgets import Budgets
-from stopwise.live.choosing.chooser import deterministic_stage
+from stopwise.live.choosing.readings import LiveReading, stage_by
 from stopwise.live.comparing import make_comparator
 from stopwise.live.comparing.reader import Reader
 from stopwise.live.items.decider import read_rule
@@ -27,6 +27,7 @@ from stopwise.live.settings import (
 from stopwise.live.stores.queue import StoreStatus
 from stopwise.live.stores.snapshot import read_snapshot, write_snapshot
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
+from stopwise.live.watching.explain import Explanation, explain
 from stopwise.live.watching.report import LiveReport, report_of
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.rule import Decision
@@ -34,7 +35,10 @@ from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
 
-DEFAULT_POLICY = "uss-ts"
+DEFAULT_POLICY = "uss-ts-jump"
+"""Randomised, so that every decision has an exact probability to log; no horizon to know; and its
+regret grows like a logarithm wherever we looked, where that of `uss-ts` can grow with the rounds
+(docs/policies.md)."""
 
 
 class Learner:
@@ -183,10 +187,6 @@ class Learner:
         """
         return None if self._books.items is None else self._books.items.counts
 
-    def explain(self, round: Round) -> list[Decision]:
-        """What the per-item rule says of each situation that a round went through."""
-        return [] if self._books.items is None else self._books.items.explain(round)
-
     # ---- what it knows -----------------------------------------------------------------------
 
     @property
@@ -263,12 +263,13 @@ class Learner:
         number = counters.others + counters.begun + 1
         return books.chooser.distribution(counters, tally, number, books.costs, deepest)
 
-    def best_stage(self, segment: str = "") -> int:
-        """The deterministic reading of the evidence: the first stage beyond which nothing pays.
+    def best_stage(self, segment: str = "", reading: LiveReading = "weak-dominance") -> int:
+        """Where to stop for good, by one reading of the evidence.
 
-        The first stage i whose observed disagreement with every deeper stage j is below
-        C_j - C_i (in mistakes). A pair that was never seen rules nothing out, so that a learner
-        that knows nothing answers with the last stage.
+        By default the paper's rule: the first stage i whose observed disagreement with every
+        deeper stage j is below C_j - C_i (in mistakes). "estimated" and "minimax" rest on other
+        assumptions, see `stopwise.live.choosing.readings`. A pair that was never seen rules
+        nothing out, so that a learner that knows nothing answers with the last stage.
 
         >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).best_stage()
         1
@@ -276,7 +277,41 @@ class Learner:
         with self._books.lock:
             self._books.settle()
             tally = self._books.counters.peek(segment)
-            return deterministic_stage(self._books.counters.evidence_for(tally), self._books.costs)
+            evidence = self._books.counters.evidence_for(tally)
+            return stage_by(reading, evidence, self._books.costs)
+
+    @overload
+    def explain(self, about: str = "") -> Explanation: ...
+    @overload
+    def explain(self, about: Round) -> list[Decision]: ...
+    def explain(self, about: str | Round = "") -> Explanation | list[Decision]:
+        """Why rounds go as deep as they do: as text, `to_json()` and `plot()`.
+
+        Args:
+            about: a segment, for the next round in it; or a round, for what a per-item rule says
+                of each situation that it went through.
+
+        >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).explain().pairs[0].threshold
+        0.25
+        """
+        if isinstance(about, Round):
+            return [] if self._books.items is None else self._books.items.explain(about)
+        segment = about
+        books = self._books
+        with books.lock:
+            books.settle()
+            tally = books.counters.peek(segment)
+            evidence = books.counters.evidence_for(tally)
+            advice = self._advice(segment, self.stage_count - 1)
+            return explain(
+                segment,
+                self.stages,
+                self.policy.label(),
+                advice,
+                stage_by("weak-dominance", evidence, books.costs),
+                evidence,
+                books.costs,
+            )
 
     def report(self, segment: str | None = None) -> LiveReport:
         """Counts of a segment, or of all together, and what advice would have saved."""

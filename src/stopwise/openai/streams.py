@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stopwise.openai.bodies import strict_json
 from stopwise.openai.completions import Completion, ToolCall, Usage, text_of, usage_of
 
 DONE = "[DONE]"
@@ -106,7 +107,7 @@ class StreamedAnswer:
 def parse_chunk(event: str) -> dict[str, Any] | None:
     """A chunk, or None if the event is not a JSON object."""
     try:
-        chunk = json.loads(event)
+        chunk = strict_json(event)
     except (ValueError, RecursionError):
         return None
     return chunk if isinstance(chunk, dict) else None

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from stopwise.service.api.routes import API
@@ -19,12 +19,13 @@ from stopwise.service.front.models import embeddings, model, models, no_response
 from stopwise.service.http.access import who
 from stopwise.service.http.errors import HANDLERS
 from stopwise.service.http.guard import Guard
+from stopwise.service.http.json import Json
 from stopwise.service.pages.routes import PAGES
 
 
 async def healthz(request: Request) -> Response:
     """Whether the process lives."""
-    return JSONResponse({"status": "ok"})
+    return Json({"status": "ok"})
 
 
 async def readyz(request: Request) -> Response:
@@ -32,7 +33,7 @@ async def readyz(request: Request) -> Response:
     service: Service = request.app.state.service
     problem = "stopping" if service.stopping else service.store_error
     status = {"status": problem or "ready"}
-    return JSONResponse(status, 200 if problem is None else 503)
+    return Json(status, 200 if problem is None else 503)
 
 
 async def metrics(request: Request) -> Response:

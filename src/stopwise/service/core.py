@@ -73,6 +73,7 @@ class Service:
         self.recorder = Recorder(self.rounds, self.cascades, self.spending, keep=config.server.keep)
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
+        self.closing: dict[str, asyncio.Task[str]] = {}
         self._expired = 0.0
         self.example: Example | None = None
         self.serving = False

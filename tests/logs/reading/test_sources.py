@@ -110,7 +110,6 @@ def test_sqlite_counts_for_us(frame, tmp_path, cli):
 
 
 def test_duckdb_counts_for_us(frame, tmp_path):
-    pytest.importorskip("duckdb")
     frame.write_parquet(tmp_path / "log.parquet")
     query = Query("duckdb://", f"select * from '{tmp_path}/log.parquet'")
     same(analyze(query, **GIVEN).to_dict(), analyze(frame, **GIVEN).to_dict())

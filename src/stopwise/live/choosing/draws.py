@@ -43,8 +43,9 @@ class Draws:
         """Make `block` hold the numbers around this one: its low bits are the place in it."""
         at = sequence >> BITS
         block = self._generator(0, at).random(_BLOCK).tolist()
-        # Both at once: after an interrupt, the block of `at` is still what `block` holds.
-        self.block, self.at = block, at
+        # Both after all calls: an interrupt leaves the old two or the new two.
+        self.block = block
+        self.at = at
 
     def uniforms(self, first: int, number: int) -> NDArray[np.float64]:
         """The numbers of `number` rounds from `first` on, at once."""

@@ -95,6 +95,7 @@ class FastTs:
 
     def anchor(self, seen: Sequence[float], disagreed: Sequence[float]) -> None:
         """Take every pair from its counts again."""
+        self.sure = False
         self._pairs = [
             self._anchored(d + self.policy.prior_disagreed, n - d + self.policy.prior_agreed, x)
             for n, d, x in zip(seen, disagreed, self._thresholds, strict=True)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import Costs, FloatArray
-from stopwise.decisions import TIE, first_passing_stage
+from stopwise.decisions import TIE, first_passing_stage, worst_cases
 from stopwise.evidence import Counts, Evidence
 from stopwise.logs.judging.intervals import rows_needed, share_bounds
 from stopwise.logs.reading.costs import CostBounds
@@ -151,20 +151,6 @@ def rule_choice(disagreement: FloatArray, thresholds: FloatArray) -> int:
     1
     """
     return first_passing_stage(thresholds, disagreement)
-
-
-def worst_cases(disagreement: FloatArray, in_mistakes: FloatArray) -> FloatArray:
-    """The regret of every stage under the truth that is worst for it: sharp, without assumption.
-
-    Args:
-        disagreement: upper triangle of p_ij.
-        in_mistakes: lambda C_i.
-
-    >>> worst_cases(np.array([[0, 0.25], [0, 0]]), np.array([0.0, 0.125]))
-    array([0.125, 0.375])
-    """
-    p = np.triu(disagreement, 1)
-    return np.asarray((in_mistakes[:, None] - in_mistakes[None, :] + p + p.T).max(axis=1))
 
 
 def judge(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import Costs
-from stopwise.logs.judging.verdict import Verdict, rule_choice, worst_cases
+from stopwise.decisions import worst_cases
+from stopwise.logs.judging.verdict import Verdict, rule_choice
 
 
 @dataclass(frozen=True)

@@ -125,11 +125,13 @@ def _connect(query: Query) -> Any:
         try:
             import duckdb
         except ImportError:
-            raise StopwiseError("duckdb:// needs duckdb: pip install duckdb") from None
+            raise StopwiseError("duckdb:// needs duckdb: pip install 'stopwise[duckdb]'") from None
         path_text = place.removeprefix("/")
         return duckdb.connect(path_text or ":memory:", read_only=bool(path_text))
     try:
         import psycopg
     except ImportError:
-        raise StopwiseError("postgresql:// needs psycopg: pip install 'psycopg[binary]'") from None
+        raise StopwiseError(
+            "postgresql:// needs psycopg: pip install 'stopwise[postgres]'"
+        ) from None
     return psycopg.connect(query.url, options="-c default_transaction_read_only=on")

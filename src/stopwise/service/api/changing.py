@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
@@ -14,6 +14,7 @@ from stopwise.service.api.rounds import no_round
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.config.forms import MODES
 from stopwise.service.config.tables import NAME
+from stopwise.service.http.json import Json
 
 
 async def set_mode(request: Request) -> Response:
@@ -29,7 +30,7 @@ async def set_mode(request: Request) -> Response:
         raise bad("reason", "a few words: why")
     old = cascade.mode
     await asyncio.to_thread(service.set_mode, cascade, mode, key, reason)
-    return JSONResponse({"cascade": cascade.name, "old": old, "mode": mode})
+    return Json({"cascade": cascade.name, "old": old, "mode": mode})
 
 
 async def labels(request: Request) -> Response:
@@ -37,7 +38,7 @@ async def labels(request: Request) -> Response:
     service, cascade, _ = await enter(request, "read")
     found = await asyncio.to_thread(service.labels.all, cascade.name)
     names = cascade.config.stage_names
-    return JSONResponse(
+    return Json(
         {
             "labels": [
                 {
@@ -64,7 +65,7 @@ async def put_label(request: Request) -> Response:
     note = body.text("note")
     body.done()
     await asyncio.to_thread(keep_label, service, cascade, round_id, key.name, correct, note)
-    return JSONResponse({"round": round_id, "correct": correct}, 201)
+    return Json({"round": round_id, "correct": correct}, 201)
 
 
 def keep_label(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from stopwise.service.config.forms import MODES
+from stopwise.service.http.json import Json
 from stopwise.version import __version__
 
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9_.:-]{1,100}$"}
@@ -197,4 +198,4 @@ def _path_parameters(path: str, cascades: list[str]) -> list[dict[str, Any]]:
 
 async def openapi(request: Request) -> Response:
     """The document; it holds nothing secret."""
-    return JSONResponse(document(list(request.app.state.service.cascades)))
+    return Json(document(list(request.app.state.service.cascades)))

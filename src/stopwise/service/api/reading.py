@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from stopwise.service.api.bodies import enter, query_name, query_number
 from stopwise.service.cascades.verdicts import evidence_of, open_question, sentence_of, verdict_of
 from stopwise.service.core import Service
 from stopwise.service.http.access import who
+from stopwise.service.http.json import Json
 from stopwise.service.pages.views.cascade import cascade_view, pair_lines
 from stopwise.service.pages.views.cascades import cascade_lines
 from stopwise.service.pages.views.health import health_view
@@ -26,7 +27,7 @@ async def cascades(request: Request) -> Response:
     await who(request, "read")
     service: Service = request.app.state.service
     lines = await asyncio.to_thread(cascade_lines, service)
-    return JSONResponse({"cascades": [asdict(line) for line in lines]})
+    return Json({"cascades": [asdict(line) for line in lines]})
 
 
 async def evidence(request: Request) -> Response:
@@ -34,7 +35,7 @@ async def evidence(request: Request) -> Response:
     _, cascade, _ = await enter(request, "read")
     segment = query_name(request, "segment")
     found = await asyncio.to_thread(evidence_of, cascade, segment)
-    return JSONResponse(
+    return Json(
         {
             "cascade": cascade.name,
             "epoch": cascade.epoch,
@@ -64,7 +65,7 @@ async def report(request: Request) -> Response:
             "health": asdict(health_view(service, cascade)),
         }
 
-    return JSONResponse(await asyncio.to_thread(read))
+    return Json(await asyncio.to_thread(read))
 
 
 async def verdict(request: Request) -> Response:
@@ -87,7 +88,7 @@ async def verdict(request: Request) -> Response:
             "pairs": [asdict(line) for line in pair_lines(cascade, found, segment)],
         }
 
-    return JSONResponse(await asyncio.to_thread(read))
+    return Json(await asyncio.to_thread(read))
 
 
 async def explain(request: Request) -> Response:
@@ -96,13 +97,13 @@ async def explain(request: Request) -> Response:
     segment = query_name(request, "segment")
     hours = query_number(request, "hours", 24, 1, 24 * 366)
     view = await asyncio.to_thread(cascade_view, service, cascade, segment, hours)
-    return JSONResponse(asdict(view))
+    return Json(asdict(view))
 
 
 async def mode(request: Request) -> Response:
     """The mode, what enforcing would change, and who changed it when."""
     service, cascade, _ = await enter(request, "read")
-    return JSONResponse(asdict(await asyncio.to_thread(mode_view, service, cascade)))
+    return Json(asdict(await asyncio.to_thread(mode_view, service, cascade)))
 
 
 async def audit(request: Request) -> Response:
@@ -111,8 +112,8 @@ async def audit(request: Request) -> Response:
     found = await asyncio.to_thread(current_audit, service, cascade)
     names = cascade.config.stage_names
     if found is None:
-        return JSONResponse({"settled": False, "best": None, "labels": 0, "to_label": []})
-    return JSONResponse(
+        return Json({"settled": False, "best": None, "labels": 0, "to_label": []})
+    return Json(
         {
             "settled": found.settled,
             "best": None if found.best is None else names[found.best],

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
@@ -19,6 +19,7 @@ from stopwise.service.config.tables import NAME
 from stopwise.service.core import Service
 from stopwise.service.database.keys import Key
 from stopwise.service.database.replies import fingerprint
+from stopwise.service.http.json import Json
 
 
 async def begin(request: Request) -> Response:
@@ -36,7 +37,10 @@ async def begin(request: Request) -> Response:
         await asyncio.to_thread(service.open_rounds.begin, decision.id, cascade.name, form)
         return 201, told(cascade, decision.id, form)
 
-    return await once(request, service, key, work)
+    def undo(form: dict[str, Any]) -> Awaitable[object]:
+        return asyncio.to_thread(service.open_rounds.take, cascade.name, form["round"])
+
+    return await once(request, service, key, work, undo)
 
 
 async def show(request: Request) -> Response:
@@ -45,11 +49,11 @@ async def show(request: Request) -> Response:
     round_id = round_name(request)
     form = await asyncio.to_thread(service.open_rounds.get, cascade.name, round_id)
     if form is not None:
-        return JSONResponse(told(cascade, round_id, form))
+        return Json(told(cascade, round_id, form))
     stored = await asyncio.to_thread(service.rounds.round, cascade.name, round_id)
     if stored is None:
         raise no_round(round_id)
-    return JSONResponse({"round": round_id, "state": "ended", "segment": stored.segment,
+    return Json({"round": round_id, "state": "ended", "segment": stored.segment,
                          **stored.form})  # fmt: skip
 
 
@@ -90,7 +94,7 @@ async def observe(request: Request) -> Response:
     form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
     if form is None:
         raise await ended_or_missing(service, cascade, round_id)
-    return JSONResponse(told(cascade, round_id, form))
+    return Json(told(cascade, round_id, form))
 
 
 async def go_deeper(request: Request) -> Response:
@@ -108,7 +112,7 @@ async def go_deeper(request: Request) -> Response:
     form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
     if form is None:
         raise await ended_or_missing(service, cascade, round_id)
-    return JSONResponse(told(cascade, round_id, form))
+    return Json(told(cascade, round_id, form))
 
 
 async def end(request: Request) -> Response:
@@ -129,14 +133,31 @@ async def _close(request: Request, *, abandoned: bool) -> Response:
     before = await asyncio.to_thread(service.replies.get, "", name)
     if before is not None:
         return Response(before[2], before[1], media_type="application/json")
+    # Whoever ends it while it is being ended waits for the same reply; a client that leaves
+    # meanwhile finds the reply when it asks again.
+    closing = service.closing.get(name)
+    if closing is None:
+        closing = asyncio.create_task(_count(service, cascade, round_id, key, name, abandoned))
+        service.closing[name] = closing
+        closing.add_done_callback(lambda task: service.closing.pop(name))
+    return Response(await asyncio.shield(closing), media_type="application/json")
+
+
+async def _count(
+    service: Service, cascade: RunningCascade, round_id: str, key: Key, name: str, abandoned: bool
+) -> str:
+    """Count a round and keep the reply under a name; the reply."""
     form = await asyncio.to_thread(service.open_rounds.take, cascade.name, round_id)
     if form is None:
+        before = await asyncio.to_thread(service.replies.get, "", name)
+        if before is not None:
+            return before[2]
         raise await ended_or_missing(service, cascade, round_id)
     finished = finished_of(cascade, round_id, form, key.id, abandoned)
     await asyncio.wrap_future(service.recorder.put_and_tell(finished))
     reply = json.dumps(_ended(cascade, finished, form))
     await asyncio.to_thread(service.replies.put, "", name, "", 200, reply)
-    return Response(reply, media_type="application/json")
+    return reply
 
 
 def _form(decision: Decision) -> dict[str, Any]:
@@ -211,12 +232,16 @@ async def once(
     service: Service,
     key: Key,
     work: Callable[[], Awaitable[tuple[int, dict[str, Any]]]],
+    undo: Callable[[dict[str, Any]], Awaitable[object]],
 ) -> Response:
-    """Do the work once for each `Idempotency-Key`: the same request again gets the same reply."""
+    """Do the work once for each `Idempotency-Key`: the same request again gets the same reply.
+
+    Of two at once both work, the second one's is undone.
+    """
     name = request.headers.get("idempotency-key")
     if name is None:
         status, form = await work()
-        return JSONResponse(form, status)
+        return Json(form, status)
     if not NAME.fullmatch(name):
         raise bad("idempotency-key", "1 to 100 of the letters A-Z a-z 0-9 _ . : -")
     asked = fingerprint(request.url.path.encode(), await request.body())
@@ -227,6 +252,7 @@ async def once(
         if await asyncio.to_thread(service.replies.put, key.id, name, asked, status, reply):
             return Response(reply, status, media_type="application/json")
         # The same request came twice at once; the first reply stands for both.
+        await undo(form)
         before = await asyncio.to_thread(service.replies.get, key.id, name)
         assert before is not None
     if before[0] != asked:

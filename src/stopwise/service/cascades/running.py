@@ -40,6 +40,7 @@ class RunningCascade:
         self._spending = spending
         self._draws = Draws(trail.secret("sticky"), config.name, config.seed)
         self._lock = threading.Lock()
+        self._segments: set[str] = set()
         # Codes of agreeing answers are compared in place of texts, unless a tolerance is not
         # transitive; the label still says by which comparator they came about.
         plain = config.compare.agree is None
@@ -66,10 +67,14 @@ class RunningCascade:
     def segment(self, name: str) -> str:
         """The segment that evidence goes to: this one, or the common one if there are too many."""
         with self._lock:
-            known = self.learner.segments
-            if name in known or len(known) < self.config.max_segments:
-                return name
-            return OTHER
+            # The learner knows a segment once a round of it was counted. Those that were let in
+            # since are remembered here: a flood would be through before the first one counts.
+            self._segments.update(self.learner.segments)
+            if name not in self._segments:
+                if len(self._segments) >= self.config.max_segments:
+                    return OTHER
+                self._segments.add(name)
+            return name
 
     def law(self, segment: str) -> list[float]:
         """The law of the depth that enforcing draws from, full runs included."""

@@ -103,7 +103,7 @@ class CascadeConfig:
     full_run_rate: float = 0.01
     on_failure: Literal["shallower", "deeper"] = "deeper"
     comparison_budget: float | None = None
-    policy: str = "uss-ts"
+    policy: str = "uss-ts-jump"
     seed: int = 0
     compare: Comparator = field(default_factory=lambda: Comparator("exact"), compare=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from stopwise.openai.completions import read_completion
 from stopwise.openai.decisions import read_question
@@ -13,6 +13,7 @@ from stopwise.service.front.asking import ask, may_infer, told
 from stopwise.service.front.chat import note
 from stopwise.service.front.exchange import Exchange
 from stopwise.service.front.plain import answering, told_body
+from stopwise.service.http.json import Json
 
 SEGMENT = "decisions"
 """Where they count unless a header says otherwise: they do not disagree as free texts do."""
@@ -33,7 +34,7 @@ async def decisions(request: Request) -> Response:
     answer = read_completion(came.body)
     decided = question.read(answer) if answer is not None else None
     usage = told_body(asked, came.body, came.call.cost).get("usage")
-    return JSONResponse(
+    return Json(
         {
             "id": f"decision-{asked.decision.id}",
             "object": "decision",

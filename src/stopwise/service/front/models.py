@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from stopwise.openai.bodies import read_object
 from stopwise.openai.errors import ProtocolError
@@ -14,6 +14,7 @@ from stopwise.service.core import Service
 from stopwise.service.front.asking import may_infer
 from stopwise.service.front.plain import no_answer
 from stopwise.service.http.access import who
+from stopwise.service.http.json import Json
 from stopwise.service.upstream.calls import UpstreamError
 
 
@@ -32,7 +33,7 @@ async def models(request: Request) -> Response:
     service: Service = request.app.state.service
     names = [name for name, cascade in service.cascades.items() if cascade.config.served]
     names += list(service.config.embeddings)
-    return JSONResponse({"object": "list", "data": [_model(service, name) for name in names]})
+    return Json({"object": "list", "data": [_model(service, name) for name in names]})
 
 
 async def model(request: Request) -> Response:
@@ -42,7 +43,7 @@ async def model(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in service.config.embeddings:
         service.cascade(name)
-    return JSONResponse(_model(service, name))
+    return Json(_model(service, name))
 
 
 async def embeddings(request: Request) -> Response:
@@ -66,7 +67,7 @@ async def embeddings(request: Request) -> Response:
         raise no_answer(error) from None
     if isinstance(came, dict):
         came["model"] = name
-    return JSONResponse(came)
+    return Json(came)
 
 
 async def no_responses(request: Request) -> Response:

@@ -7,11 +7,12 @@ import time
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.front.asking import Asked, told
 from stopwise.service.front.exchange import Came, Exchange
+from stopwise.service.http.json import Json
 from stopwise.service.upstream.calls import UpstreamError
 
 
@@ -23,7 +24,7 @@ async def answer_plain(request: Request, exchange: Exchange) -> Response:
     assert came.body is not None
     stage = came.call.stage
     exchange.finish(stage)
-    return JSONResponse(
+    return Json(
         told_body(exchange.asked, came.body, came.call.cost), headers=told(exchange.asked, stage)
     )
 

@@ -81,4 +81,7 @@ def refuse_other_sites(request: Request) -> None:
 
 def _host(request: Request) -> str:
     host = request.headers.get("host", "")
-    return urlsplit(f"//{host}").hostname or ""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:  # such as "[": an address that never ends
+        return ""

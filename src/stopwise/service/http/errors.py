@@ -6,11 +6,12 @@ import logging
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from stopwise.checks import StopwiseError
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.database.connection import StoreUnavailableError
+from stopwise.service.http.json import Json
 
 LOG = logging.getLogger("stopwise.service.http")
 
@@ -21,7 +22,7 @@ def _respond(error: ProtocolError) -> Response:
         headers["retry-after"] = "1"
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
-    return JSONResponse(error.form, error.status, headers)
+    return Json(error.form, error.status, headers)
 
 
 async def on_protocol_error(request: Request, error: Exception) -> Response:

@@ -92,4 +92,6 @@ def render(
         example=service.example if key is not None else None,
         **given,
     )
-    return HTMLResponse(text, status, headers={"cache-control": "no-store"})
+    # Half a letter (a lone surrogate) can stand in JSON, so in a text that was kept, but not here.
+    content = text.encode("utf-8", "replace")
+    return HTMLResponse(content, status, headers={"cache-control": "no-store"})

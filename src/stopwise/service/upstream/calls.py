@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 
+from stopwise.openai.bodies import strict_json
 from stopwise.openai.streams import Events
 from stopwise.service.config.forms import Upstream
 
@@ -61,7 +62,7 @@ class Upstreams:
         async with self._open(upstream, path, body) as response:
             data = await _whole(response)
         try:
-            return json.loads(data)
+            return strict_json(data)
         except (ValueError, RecursionError):
             raise UpstreamError("not JSON") from None
 

@@ -1,0 +1,108 @@
+"""Half letters, numbers without end, odd hosts, the same request many times at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from fake_upstream import FakeUpstream
+from service_helpers import Maker
+
+ROUNDS = "/api/v1/cascades/support/rounds"
+HALF = "a \ud800 b"
+
+
+def chat(text: str) -> dict[str, Any]:
+    return {"model": "support", "messages": [{"role": "user", "content": text}]}
+
+
+def test_half_a_letter_is_passed_on_and_shown(make: Maker, upstream: FakeUpstream) -> None:
+    client, _ = make(mode="shadow", sample=1.0, server={"keep": "all"})
+    upstream.answer = lambda model, body: HALF + model
+    response = client.post(
+        "/v1/chat/completions",
+        content=b'{"model": "support", "messages": [{"role": "user", "content": "\\ud800"}]}',
+    )
+    assert response.status_code == 200, response.text
+    assert response.json()["choices"][0]["message"]["content"] == HALF + "large"
+    for _ in range(200):
+        client.portal.call(asyncio.sleep, 0.01)  # type: ignore[union-attr]
+        page = client.get("/ui/c/support/disagreements")
+        if "a ? b" in page.text:
+            break
+    assert page.status_code == 200
+    assert "a ? blarge" in page.text
+    assert client.get("/ui/c/support/labels").status_code == 200
+    # A field is named in its refusal, whatever its name.
+    refused = client.post(ROUNDS, content=b'{"\\udfff": 1}')
+    assert (refused.status_code, refused.json()["error"]["param"]) == (422, "\udfff")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_an_answer_that_is_not_json_is_a_failure(
+    make: Maker, upstream: FakeUpstream, number: float
+) -> None:
+    client, _ = make(mode="shadow", sample=1.0)
+    upstream.answer = lambda model, body: {"message": {"content": "x", "odd": number}}
+    response = client.post("/v1/chat/completions", json=chat("hi"))
+    assert response.status_code == 502
+    assert response.json()["error"]["code"] == "no_answer"
+
+
+def test_numbers_without_end_are_refused(make: Maker) -> None:
+    client, _ = make(models=["rule", "person"], api_only=True, mode="advise")
+    made = client.post(ROUNDS).json()
+    told = client.post(
+        f"{ROUNDS}/{made['round']}/outputs", content=b'{"stage": "rule", "output": [1e999]}'
+    )
+    assert (told.status_code, told.json()["error"]["code"]) == (400, "invalid_json")
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "[x]"])
+def test_odd_hosts_are_refused(make: Maker, host: str) -> None:
+    client, _ = make()
+    assert client.get("/v1/models", headers={"host": host}).status_code == 403
+
+
+def test_a_flood_of_segments_ends_before_the_first_is_counted(make: Maker) -> None:
+    client, _ = make(models=["rule", "person"], api_only=True, max_segments=3)
+    names = {client.post(ROUNDS, json={"segment": f"s{at}"}).json()["segment"] for at in range(20)}
+    assert names == {"s0", "s1", "s2", "other"}
+
+
+def test_the_same_at_once_counts_once(live: Callable[..., Any]) -> None:
+    server = live(models=["rule", "person"], mode="advise")
+    asyncio.run(_all_at_once(server))
+    counted = server.service.cascades["support"].learner.evidence()
+    assert counted.seen[0, 1] == 20
+
+
+async def _all_at_once(server: Any) -> None:
+    base = server.url + ROUNDS
+    async with aiohttp.ClientSession() as session:
+
+        async def post(url: str, body: Any, headers: dict[str, str]) -> tuple[int, str]:
+            async with session.post(url, json=body, headers=headers) as response:
+                return response.status, await response.text()
+
+        async def at_once(
+            url: str, body: Any, headers: dict[str, str] | None = None
+        ) -> list[tuple[int, str]]:
+            return await asyncio.gather(*(post(url, body, headers or {}) for _ in range(8)))
+
+        for at in range(20):
+            begun = await at_once(base, {}, {"Idempotency-Key": f"key-{at}"})
+            assert len(set(begun)) == 1
+            assert begun[0][0] == 201
+            open_rounds = server.service.database.rows("SELECT id FROM open_rounds")
+            assert len(open_rounds) == 1  # no second round is left for a day
+            url = f"{base}/{open_rounds[0][0]}"
+            for stage in ("rule", "person"):
+                told = await at_once(f"{url}/outputs", {"stage": stage, "output": "x"})
+                assert {status for status, _ in told} == {200}
+            ended = await at_once(f"{url}/end", {})
+            assert len(set(ended)) == 1, ended
+            assert ended[0][0] == 200
