@@ -193,6 +193,6 @@ def test_an_unwritable_place_is_one_clear_error(tmp_path):
 
 def test_a_missing_matplotlib_is_said_before_anything_is_run(tmp_path, counted, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(StopwiseError, match="matplotlib: not installed"):
+    with pytest.raises(StopwiseError, match="needs matplotlib, which is not installed"):
         reproduce(tmp_path / "out", TINY, only=["2a"])
     assert counted.calls == 0
