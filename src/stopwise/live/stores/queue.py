@@ -74,8 +74,8 @@ class RoundQueue:
 
     def _reset(self) -> None:
         self._thread: threading.Thread | None = None
-        # Entered by itself and not through the condition, whose __enter__ and __exit__ are Python: a
-        # signal handler that raises in there would leave the lock taken for ever.
+        # Entered by itself and not through the condition, whose __enter__ and __exit__ are Python:
+        # a signal handler that raises in there would leave the lock taken for ever.
         self._lock = threading.RLock()
         self._state = threading.Condition(self._lock)
         self._work = threading.Lock()  # held while the store is used
