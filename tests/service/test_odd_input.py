@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -106,3 +107,23 @@ async def _all_at_once(server: Any) -> None:
             ended = await at_once(f"{url}/end", {})
             assert len(set(ended)) == 1, ended
             assert ended[0][0] == 200
+
+
+@pytest.mark.parametrize("action", ["outputs", "end", "abandon", "deeper", ""])
+def test_a_round_of_another_epoch_counts_nowhere(make: Maker, action: str) -> None:
+    old, _ = make(models=["rule", "model", "person"], api_only=True, mode="advise")
+    made = old.post(ROUNDS).json()
+    for stage in made["stages"]:
+        old.post(f"{ROUNDS}/{made['round']}/outputs", json={"stage": stage, "output": "x"})
+    # The same number means another stage now, or none at all.
+    new, service = make(models=["rule", "person"], api_only=True, mode="advise")
+    url = f"{ROUNDS}/{made['round']}"
+    if action == "":
+        refused = new.get(url)
+    else:
+        body = {"stage": "person", "output": "x"} if action == "outputs" else {}
+        refused = new.post(f"{url}/{action}", json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "another_epoch")
+    service.give_up_rounds(time.time() + 2 * 24 * 3600)
+    assert new.get(url).status_code == 404
+    assert service.cascades["support"].learner.evidence().seen[0, 1] == 0

@@ -125,7 +125,8 @@ class Service:
         for name, round_id in self.open_rounds.expired(now):
             cascade = self.cascades.get(name)
             form = self.open_rounds.take(name, round_id)
-            if cascade is not None and form is not None:
+            # What was begun before the stages, prices or comparator changed counts nowhere.
+            if cascade is not None and form is not None and form.get("epoch") == cascade.epoch:
                 self.recorder.put(finished_of(cascade, round_id, form, "", abandoned=True))
 
     @property

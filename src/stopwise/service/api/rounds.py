@@ -33,7 +33,7 @@ async def begin(request: Request) -> Response:
 
     async def work() -> tuple[int, dict[str, Any]]:
         decision = cascade.decide(segment, conversation or None)
-        form = _form(decision)
+        form = _form(decision, cascade.epoch)
         await asyncio.to_thread(service.open_rounds.begin, decision.id, cascade.name, form)
         return 201, told(cascade, decision.id, form)
 
@@ -49,6 +49,7 @@ async def show(request: Request) -> Response:
     round_id = round_name(request)
     form = await asyncio.to_thread(service.open_rounds.get, cascade.name, round_id)
     if form is not None:
+        _check_epoch(cascade, form)
         return Json(told(cascade, round_id, form))
     stored = await asyncio.to_thread(service.rounds.round, cascade.name, round_id)
     if stored is None:
@@ -77,6 +78,7 @@ async def observe(request: Request) -> Response:
     body.done()
 
     def change(form: dict[str, Any]) -> None:
+        _check_epoch(cascade, form)
         if not form["first"] <= stage <= form["depth"] + form["deeper"]:
             names = cascade.config.stage_names
             asked = ", ".join(names[form["first"] : form["depth"] + form["deeper"] + 1])
@@ -105,6 +107,7 @@ async def go_deeper(request: Request) -> Response:
     last = len(cascade.config.stages) - 1
 
     def change(form: dict[str, Any]) -> None:
+        _check_epoch(cascade, form)
         if form["depth"] + form["deeper"] >= last:
             raise ProtocolError(409, "this round is at the last stage", code="last_stage")
         form["deeper"] += 1
@@ -147,7 +150,10 @@ async def _count(
     service: Service, cascade: RunningCascade, round_id: str, key: Key, name: str, abandoned: bool
 ) -> str:
     """Count a round and keep the reply under a name; the reply."""
-    form = await asyncio.to_thread(service.open_rounds.take, cascade.name, round_id)
+    form = await asyncio.to_thread(service.open_rounds.get, cascade.name, round_id)
+    if form is not None:
+        _check_epoch(cascade, form)
+        form = await asyncio.to_thread(service.open_rounds.take, cascade.name, round_id)
     if form is None:
         before = await asyncio.to_thread(service.replies.get, "", name)
         if before is not None:
@@ -160,15 +166,23 @@ async def _count(
     return reply
 
 
-def _form(decision: Decision) -> dict[str, Any]:
+def _form(decision: Decision, epoch: str) -> dict[str, Any]:
     """What is kept of an open round."""
     return {
+        "epoch": epoch,
         "decision": dict(vars(decision)),
         "first": decision.first,
         "depth": decision.depth,
         "deeper": 0,
         "told": {},
     }
+
+
+def _check_epoch(cascade: RunningCascade, form: dict[str, Any]) -> None:
+    """Stages are kept by number: after a change of the file a number may be another stage."""
+    if form.get("epoch") != cascade.epoch:
+        message = "this round began before a stage, a price or the comparator changed; begin again"
+        raise ProtocolError(409, message, code="another_epoch")
 
 
 def told(cascade: RunningCascade, round_id: str, form: dict[str, Any]) -> dict[str, Any]:

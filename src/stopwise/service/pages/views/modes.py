@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stopwise.service.core import Service
 
 WHAT = {
-    "shadow": "Every request is answered by {run_to}. A share of {sample:.3g} of them is also sent"
+    "shadow": "Every request is answered by {run_to}. Of all requests, {sample:.3g} % are also sent"
     " to the stages before it, only to be compared.",
     "advise": "Every request is answered by {run_to} and sent to the stages before it too; the"
     " response says which stage enforcing would have chosen.",
@@ -65,7 +65,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         at = verdict.recommended
         low, high = min(at, run_to), max(at, run_to)
         changed = 0.0 if low == high else verdict.pair(low, high).may_differ_high
-    words = {"run_to": config.stage_names[run_to], "sample": config.sample}
+    words = {"run_to": config.stage_names[run_to], "sample": 100 * config.sample}
     return ModeView(
         name=cascade.name,
         mode=cascade.mode,
