@@ -151,3 +151,11 @@ def test_a_rule_says_where_a_stage_gives_no_answer() -> None:
     assert "go on after a when it gives no answer" in words
     assert "stop after a when it answers" in words
     assert "stop after b when a gave no answer" in words
+
+
+def test_a_rule_shows_escape_codes_and_does_not_run_them() -> None:
+    frame = pl.DataFrame({"small": ["keep", "\x1b[31mred"] * 200, "large": ["keep"] * 400})
+    rule = fit(frame, stages=["small", "large"], costs=[1, 4], mistake_cost=20)
+    words = [reason.words for reason in reasons(rule)]
+    assert "go on after small when it says \\x1b[31mred" in words
+    assert not any("\x1b" in word for word in words)

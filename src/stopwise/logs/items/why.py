@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 
+from stopwise.logs.formatting import printable
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.binning import ABSTAINED_LABEL, MISSING_BIN, OTHER_LABEL
 from stopwise.situations.keys import decode
@@ -71,7 +72,7 @@ def reasons(rule: Rule, most: int = 12) -> list[Reason]:
                     stage=stage,
                     stop=cell.stop,
                     share=cell.number / total,
-                    words=_sentence(rule, stage, cell, some_silent),
+                    words=printable(_sentence(rule, stage, cell, some_silent)),
                     changed=cell.loss,
                 )
             )
