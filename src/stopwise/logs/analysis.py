@@ -29,7 +29,7 @@ from stopwise.logs.reporting import drawing, stage_table
 from stopwise.logs.reporting.as_json import analysis_dict
 from stopwise.logs.reporting.headline import headline
 from stopwise.logs.reporting.page import report
-from stopwise.logs.settings import LogOptions, LogSettings, settings_from
+from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
 from stopwise.storage import write_whole
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def analyze(
     >>> analysis.verdict.recommended, analysis.verdict.nothing_deeper_pays
     (0, True)
     """
-    chosen = settings_from(settings, given)
+    chosen = refuse_alone(settings_from(settings, given))
     opened = open_log(log, chosen)
     analysis = analyze_counts(opened.name, count(opened), chosen)
     more = (*repeated_columns(opened), *repeated_items(opened, analysis.rows))
@@ -155,7 +155,7 @@ def analyze_evidence(
     >>> analysis.verdict.pairs[0].seen, analysis.verdict.nothing_deeper_pays
     (1000, True)
     """
-    chosen = settings_from(settings, given)
+    chosen = refuse_alone(settings_from(settings, given))
     if chosen.truth is not None or chosen.segment is not None:
         raise StopwiseError("evidence has no columns: leave out truth and segment")
     if chosen.costs is None:

@@ -8,11 +8,11 @@ from typing import Unpack
 
 import numpy as np
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, whole_number
 from stopwise.logs.items.analysis import FEWEST_ROWS
 from stopwise.logs.items.why import reasons
 from stopwise.logs.reading.rows import read_rows
-from stopwise.logs.settings import LogOptions, LogSettings, settings_from
+from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
 from stopwise.policies.per_item.rule import Rule
 from stopwise.storage import write_whole
 
@@ -42,7 +42,8 @@ def fit(
     >>> [reason.words for reason in reasons(rule)]
     ['stop after small when it says keep', 'go on after small when it says refund']
     """
-    chosen = settings_from(settings, given)
+    chosen = refuse_alone(settings_from(settings, given))
+    labels = whole_number("labels", labels, least=-1)
     rows = read_rows(log, chosen)
     if len(rows.codes) < FEWEST_ROWS:
         raise StopwiseError(f"fit: {len(rows.codes)} complete rows, but need {FEWEST_ROWS} or more")

@@ -64,13 +64,14 @@ def reasons(rule: Rule, most: int = 12) -> list[Reason]:
     total = max(sum(arriving.values()), 1.0)
     for stage in range(len(rule.stages) - 1):
         cells = _cells(rule, stage, arriving)
+        some_silent = any(cell.partition[-1] < 0 for cell in cells)
         for cell in cells:
             found.append(
                 Reason(
                     stage=stage,
                     stop=cell.stop,
                     share=cell.number / total,
-                    words=_sentence(rule, stage, cell),
+                    words=_sentence(rule, stage, cell, some_silent),
                     changed=cell.loss,
                 )
             )
@@ -152,7 +153,7 @@ def _joined(run: list[_Cell]) -> list[_Cell]:
     return result
 
 
-def _sentence(rule: Rule, stage: int, cell: _Cell) -> str:
+def _sentence(rule: Rule, stage: int, cell: _Cell, some_silent: bool) -> str:
     name = rule.stages[stage]
     conditions = [
         part
@@ -163,6 +164,8 @@ def _sentence(rule: Rule, stage: int, cell: _Cell) -> str:
         )
         if part
     ]
+    if not conditions and some_silent:
+        conditions = ["it answers"]
     start = f"{'stop' if cell.stop else 'go on'} after {name}"
     return f"{start} when {' and '.join(conditions)}" if conditions else f"{start}, always"
 
@@ -181,10 +184,10 @@ def _confidence(rule: Rule, stage: int, cell: _Cell) -> str:
 
 
 def _label(rule: Rule, stage: int, cell: _Cell) -> str:
+    if cell.label == ABSTAINED_LABEL or cell.partition[-1] < 0:
+        return "it gives no answer"
     if cell.label is None:
         return ""
-    if cell.label == ABSTAINED_LABEL:
-        return "it gives no answer"
     if cell.label == OTHER_LABEL:
         return "it says something rare"
     return f"it says {rule.counts.binning.labels[stage][cell.label]}"
@@ -195,6 +198,8 @@ def _agreement(rule: Rule, cell: _Cell) -> str:
     *earlier, own = cell.partition
     if not earlier or own < 0:
         return ""
+    if max(earlier) < 0:
+        return f"{rule.stages[0] if len(earlier) == 1 else 'no stage before it'} gave no answer"
     agree = [rule.stages[at] for at, group in enumerate(earlier) if group == own]
     if len(earlier) == 1:
         return f"it {'agrees with' if agree else 'differs from'} {rule.stages[0]}"

@@ -15,7 +15,7 @@ from stopwise.logs.judging.log_warning import LogWarning
 from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.reading.counting import NOT_CALLED, encode, tell_blanks_apart
 from stopwise.logs.reading.files import collect, need_polars
-from stopwise.logs.reading.labels import fold_labels, plain_label
+from stopwise.logs.reading.labels import fold_labels, plain_label, refuse_foreign_truth
 from stopwise.logs.reading.log import Log
 
 
@@ -77,11 +77,7 @@ def score(log: Log, verdict: Verdict) -> tuple[TruthScore, list[LogWarning]]:
     known = truth >= 0
     if not known.any():
         raise StopwiseError(f"truth: the column {log.settings.truth!r} is blank in every row")
-    if (truth[known] >= known_labels).all():
-        raise StopwiseError(
-            f"truth: no stage ever gives a label of the column {log.settings.truth!r}; write them"
-            " with the same labels"
-        )
+    refuse_foreign_truth(log.settings.truth, truth, known_labels)
     codes = tell_blanks_apart(log, table, codes)[known]
     truth, number = truth[known], number[known]
     given = answers(codes, log.settings.abstentions)

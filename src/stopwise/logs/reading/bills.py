@@ -20,7 +20,6 @@ from stopwise.logs.formatting import printable
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.reading.log import Log
-from stopwise.problem import IntArray
 
 if TYPE_CHECKING:
     import polars as pl
@@ -97,12 +96,12 @@ def check_bills(stages: tuple[str, ...], table: pl.DataFrame) -> None:
             raise fail(f"costs of {stage}", float(least), "0 or more in every row")
 
 
-def read_bills(log: Log, table: pl.DataFrame, codes: IntArray, rows: int) -> Bills:
+def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: int) -> Bills:
     """The bills of counted patterns, and their spreads (one more pass over the costs).
 
     Args:
-        codes: of the patterns; below 0 where the output is blank. A stage that was not called is
-            often blank and billed 0: that is no cost of it.
+        called: for every pattern and stage, whether it was called. One that was not is often
+            billed 0: that is no cost of it. A free abstention is a call that cost 0.
     """
     count = len(log.stages)
 
@@ -111,7 +110,7 @@ def read_bills(log: Log, table: pl.DataFrame, codes: IntArray, rows: int) -> Bil
 
     number = np.stack(
         [
-            np.where(codes[:, at] >= 0, column("known", at), column("positive", at))
+            np.where(called[:, at], column("known", at), column("positive", at))
             for at in range(count)
         ],
         axis=1,
@@ -122,11 +121,7 @@ def read_bills(log: Log, table: pl.DataFrame, codes: IntArray, rows: int) -> Bil
                 f"costs of {stage}: the log has no two of them; give --costs 1,2,... instead"
             )
     # Only of stages with calls that cost nothing must the outputs be looked at again.
-    free = {
-        at
-        for at in range(count)
-        if (column("known", at) > column("positive", at))[codes[:, at] >= 0].any()
-    }
+    free = {at for at in range(count) if (number[:, at] > column("positive", at)).any()}
     return Bills(
         number=number,
         total=np.stack([column("total", at) for at in range(count)], axis=1),
@@ -139,8 +134,8 @@ def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | Non
     count = len(log.stages)
     wanted = [polars.col(f"c{at}") for at in range(count)]
     wanted += [
-        # The outputs tell a free call from none; they are only looked at where the cost is 0.
-        polars.when(polars.col(f"c{at}") == 0).then(polars.col(f"y{at}")).alias(f"y{at}")
+        # Outputs tell a free call from none; they are only looked at where the cost is 0.
+        ((polars.col(f"c{at}") == 0) & _called(log, at)).fill_null(False).alias(f"free{at}")
         for at in free_stages
     ]
     by_segment = log.settings.segment is not None
@@ -158,18 +153,28 @@ def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | Non
     found = []
     for at in range(count):
         costs = table[f"c{at}"].to_numpy().astype(np.float64)
-        free = np.zeros(len(costs), dtype=bool)
-        zero = costs == 0
-        if at in free_stages and zero.any():
-            answers = table[f"y{at}"].filter(polars.Series(zero)).to_list()
-            free[zero] = [plain_label(value) is not None for value in answers]
-        kept = (costs > 0) | free
+        kept = costs > 0
+        if at in free_stages:
+            kept |= table[f"free{at}"].to_numpy().astype(bool)
         spreads: dict[str | None, Spread] = {None: _spread(costs[kept])}
         if by_segment:
             for name in {name for name in names.tolist() if name is not None}:
                 spreads[name] = _spread(costs[kept & (names == name)])
         found.append(spreads)
     return tuple(found)
+
+
+def _called(log: Log, at: int) -> Any:
+    """Whether a stage that is free on some items was called, as `tell_blanks_apart` has it."""
+    polars = need_polars()
+    if at == 0 or log.settings.trailing_blanks == "abstained":
+        return polars.lit(True)
+    written = [
+        polars.col(f"y{deep}").cast(polars.String).str.strip_chars()
+        for deep in range(at, len(log.stages))
+    ]
+    answered = [~text.is_in(["", "nan", "NaN"]).fill_null(True) for text in written]
+    return polars.any_horizontal(polars.col(f"k{at}"), *answered)
 
 
 def _spread(costs: FloatArray) -> Spread:

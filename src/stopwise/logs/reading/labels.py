@@ -100,6 +100,20 @@ def refuse_disjoint_labels(stages: tuple[str, ...], codes: IntArray, labels: lis
             )
 
 
+def refuse_foreign_truth(column: str | None, truth: IntArray, known: int) -> None:
+    """Right answers that no stage ever gives would make every stage wrong everywhere.
+
+    Args:
+        truth: codes; below 0 where blank, `known` or more where no stage gives that label.
+    """
+    given = truth[truth >= 0]
+    if given.size and (given >= known).all():
+        raise StopwiseError(
+            f"truth: no stage ever gives a label of the column {column!r}; write them"
+            " with the same labels"
+        )
+
+
 def _are_numbers(labels: list[str], codes: set[int]) -> bool:
     try:
         for code in codes:

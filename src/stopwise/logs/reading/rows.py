@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,16 @@ from stopwise.logs.reading.costs import CostBounds, costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
 from stopwise.logs.reading.databases import Query, rows_of
 from stopwise.logs.reading.files import collect
+from stopwise.logs.reading.labels import fold_labels, plain_label, refuse_foreign_truth
 from stopwise.logs.reading.layouts import open_log
 from stopwise.logs.reading.log import Log
 from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
 from stopwise.situations.observations import Observations
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         )
     # Labels of the truth that no stage gives come after those of the stages.
     known = tuple(labels)
-    truth = encode(table["truth"].to_list(), labels)[complete] if "truth" in extra else None
+    truth = _truth(log, table, labels)[complete] if "truth" in extra else None
     names = (
         [str(value) for value in table["item"].to_list()]
         if log.has_item
@@ -156,6 +160,16 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         features=read_features(table),
     )
     return replace(rows.where(complete), truth=truth)
+
+
+def _truth(log: Log, table: pl.DataFrame, labels: dict[str, int]) -> IntArray:
+    """The truth in codes of the stages' labels; case and spaces do not matter, as in `score`."""
+    known = len(labels)
+    written = [plain_label(value) for value in table["truth"].to_list()]
+    renamed, _ = fold_labels([label for label in written if label is not None], labels)
+    truth = encode([renamed.get(label, label) if label else None for label in written], labels)
+    refuse_foreign_truth(log.settings.truth, truth, known)
+    return truth
 
 
 def _spent(own: FloatArray, who: IntArray, *, goes_on: bool) -> FloatArray:

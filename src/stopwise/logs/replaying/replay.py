@@ -15,7 +15,7 @@ from stopwise.logs.formatting import amount, share
 from stopwise.logs.reading.rows import LogRows, read_rows
 from stopwise.logs.replaying.outcomes import ReplayOutcome, Run, Scorer, baselines, summarise
 from stopwise.logs.reporting.drawing import plot_stage_shares
-from stopwise.logs.settings import LogOptions, LogSettings, settings_from
+from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.per_item.learning import learn_over
@@ -139,7 +139,7 @@ def replay(
     >>> result.outcomes[0].differs, result.outcomes[0].stage_share[0] > 0.9
     (0.0, True)
     """
-    settings = settings_from(settings, given)
+    settings = refuse_alone(settings_from(settings, given))
     if order not in ORDERS:
         raise fail("order", order, " or ".join(ORDERS))
     replications = whole_number("replications", replications, least=1)

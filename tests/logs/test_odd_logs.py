@@ -1,0 +1,124 @@
+"""Logs and settings that are odd: what every command makes of them, or why it refuses them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stopwise.checks import StopwiseError
+from stopwise.logs import analyze, audit, plan_audit, replay
+from stopwise.logs.items.fitting import fit
+from stopwise.logs.items.why import reasons
+
+STAGES = ["a", "b", "c"]
+SETTINGS = {"stages": STAGES, "costs": [0, 1, 10], "mistake_cost": 20}
+
+
+def _frame(truth: list[str]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "a": ["x", "y", "y", "y"] * 50,
+            "b": ["x", "y", "x", "y"] * 50,
+            "c": ["x", "y", "x", "y"] * 50,
+            "truth": truth * 50,
+        }
+    )
+
+
+def test_replay_reads_the_truth_whatever_its_case() -> None:
+    same = replay(_frame(["x", "y", "x", "y"]), truth="truth", replications=2, **SETTINGS)
+    folded = replay(_frame([" X", "Y", "X", "y"]), truth="truth", replications=2, **SETTINGS)
+    assert [one.error_rate for one in folded.outcomes] == [one.error_rate for one in same.outcomes]
+    assert folded.outcomes[1].error_rate == pytest.approx(0.25)
+
+
+def test_a_truth_that_no_stage_ever_gives_is_refused_everywhere() -> None:
+    foreign = _frame(["one", "two", "one", "two"])
+    with pytest.raises(StopwiseError, match="no stage ever gives a label of the column 'truth'"):
+        analyze(foreign, truth="truth", **SETTINGS)
+    with pytest.raises(StopwiseError, match="no stage ever gives a label of the column 'truth'"):
+        replay(foreign, truth="truth", replications=2, **SETTINGS)
+    with pytest.raises(StopwiseError, match="no stage ever gives a label of the column 'truth'"):
+        plan_audit(foreign, truth="truth", **SETTINGS)
+    with pytest.raises(StopwiseError, match="no stage ever gives a label of the column 'truth'"):
+        fit(foreign, truth="truth", labels=10, **SETTINGS)
+
+
+def test_labels_below_minus_one_are_refused() -> None:
+    with pytest.raises(StopwiseError, match="labels: got -3"):
+        fit(_frame(["x", "y", "x", "y"]), truth="truth", labels=-3, **SETTINGS)
+
+
+def test_calls_alone_is_refused_where_it_would_be_ignored(tmp_path: Path) -> None:
+    frame = _frame(["x", "y", "x", "y"])
+    path = tmp_path / "log.csv"
+    frame.with_row_index("item").write_csv(path)
+    for command in (analyze, replay, fit, audit):
+        with pytest.raises(StopwiseError, match="calls: got 'alone'"):
+            command(path, calls="alone", **SETTINGS)
+    assert analyze(frame, calls="cascade", **SETTINGS).rows == 200
+
+
+@pytest.mark.parametrize("blank", ["", "  ", None])
+def test_a_free_abstention_is_a_call_that_cost_nothing(blank: str | None) -> None:
+    # b is a cache: mostly it has nothing and is free, sometimes it answers, for 0 or for 10.
+    frame = pl.DataFrame(
+        {
+            "a": ["x", "y"] * 200,
+            "a:cost": [1.0] * 400,
+            "b": ([blank] * 18 + ["x", "y"]) * 20,
+            "b:cost": ([0.0] * 18 + [10.0, 0.0]) * 20,
+            "c": ["x", "y"] * 200,
+            "c:cost": [5.0] * 400,
+        }
+    )
+    found = analyze(frame, stages=STAGES, mistake_cost=20)
+    assert found.to_frame()["cost"].to_list() == pytest.approx([1, 0.5, 5])
+    low, high = found.to_dict()["cost_intervals"][1]
+    assert low < 0.5 < high < 3
+    replayed = replay(frame, stages=STAGES, mistake_cost=20, replications=2)
+    always_last = next(one for one in replayed.outcomes if one.name == "always last")
+    assert always_last.cost == pytest.approx(6.5)
+
+
+def test_stages_that_were_not_called_are_still_no_cost() -> None:
+    # b is free on some items; blanks at the end with a bill of 0 are stages that were not called.
+    frame = pl.DataFrame(
+        {
+            "a": ["x", "y"] * 200,
+            "a:cost": [1.0] * 400,
+            "b": ["x", "y", None, None] * 100,
+            "b:cost": [4.0, 0.0, 0.0, 0.0] * 100,
+            "c": ["x", "y", None, None] * 100,
+            "c:cost": [5.0, 5.0, 0.0, 0.0] * 100,
+        }
+    )
+    found = analyze(frame, stages=STAGES, mistake_cost=20)
+    assert found.to_frame()["cost"].to_list() == pytest.approx([1, 2, 5])
+
+
+def test_a_free_blank_of_a_long_log_is_a_call() -> None:
+    rows = [
+        (item, stage, None if stage == "b" and item % 2 else "xy"[item % 4 // 2], cost)
+        for item in range(200)
+        for stage, cost in (("a", 1.0), ("b", 0.0 if item % 2 else 4.0), ("c", 5.0))
+    ]
+    frame = pl.DataFrame(rows, schema=["item", "stage", "output", "cost"], orient="row")
+    found = analyze(frame, stages=STAGES, item="item", mistake_cost=20)
+    assert found.to_frame()["cost"].to_list() == pytest.approx([1, 2, 5])
+
+
+def test_a_rule_says_where_a_stage_gives_no_answer() -> None:
+    frame = pl.DataFrame(
+        {
+            "a": ["x", None, "y", None] * 100,
+            "b": ["x", "y", "y", "x"] * 100,
+            "c": ["x", "y", "y", "x"] * 100,
+        }
+    )
+    words = [reason.words for reason in reasons(fit(frame, **SETTINGS))]
+    assert "go on after a when it gives no answer" in words
+    assert "stop after a when it answers" in words
+    assert "stop after b when a gave no answer" in words
