@@ -296,6 +296,10 @@ def test_what_sqlite_refuses(tmp_path):
     (tmp_path / "text.db").write_text("this is not a database, it is a text of some length" * 20)
     with pytest.raises(StopwiseError, match="cannot be used as a store"):
         build(store=SqliteStore(tmp_path / "text.db"))
+    (tmp_path / "short.txt").write_text("x")  # SQLite would take a file this short for an empty one
+    with pytest.raises(StopwiseError, match="left as it is"):
+        build(store=SqliteStore(tmp_path / "short.txt"))
+    assert (tmp_path / "short.txt").read_text() == "x"
     store = SqliteStore(tmp_path / "r.db")
     learner = build(store=store)
     with pytest.raises(StopwiseError, match="in use"):
@@ -330,3 +334,21 @@ def test_every_policy_survives_a_snapshot(tmp_path):
         again = build(policy=policy)
         again.load(tmp_path / "s.json")
         assert play(again, 30, 30) == play(learner, 30, 30)
+
+
+@pytest.mark.parametrize("place", ["number", "alarms", "seen", "steps"])
+def test_bets_of_a_snapshot_that_are_too_large_are_refused(tmp_path, place):
+    learner = Learner([0, 1], drift=Drift())
+    play(learner, 60, 0)
+    form = json.loads(json.dumps(learner.to_form()))
+    bets = form["state"]["segments"][""]["drift"]
+    if place == "number":
+        bets["number"] = 10**308
+    elif place == "steps":
+        bets["pairs"][0] = [0, 10**308, 1, [[10**307, 1]]]
+    else:
+        bets["pairs"][0][["alarms", "seen"].index(place)] = 10**308
+    before = learner.to_form()
+    with pytest.raises(StopwiseError, match="drift"):
+        learner.restore(form)
+    assert learner.to_form() == before

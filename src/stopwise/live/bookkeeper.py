@@ -625,7 +625,7 @@ class Bookkeeper:
         with self.lock:
             self.settle()
             counters = self.counters
-            tally = counters.tally(segment)
+            tally = counters.tally(self._place(segment))
             if tally.fast is not None and not tally.fast.sure:
                 tally.renew_fast()
             first = counters.begun + 1
@@ -649,7 +649,7 @@ class Bookkeeper:
         delta.values[delta.layout.spent] = float(costs.sum())
         with self.lock:
             self.settle()
-            self.counters.add(segment, delta)
+            self.counters.add(self._place(segment), delta)
         return costs
 
     # ---- costs and alarms --------------------------------------------------------------------

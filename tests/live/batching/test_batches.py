@@ -218,3 +218,15 @@ def test_reports_in_batches_are_counted_one_by_one():
     batch = cascade.answer_many(range(3)).collect()
     assert batch.costs.tolist() == [2.0] * 3
     assert cascade.learner.report().spent == 6.0
+
+
+def test_batches_of_columns_keep_to_the_most_segments(caplog):
+    stages = [
+        Stage("a", lambda items: list(items), batch=True),
+        Stage("b", lambda items: list(items), 1, batch=True),
+    ]
+    cascade = Cascade(stages, mistake_cost=9, max_segments=5)
+    cascade.answer_many(range(40), segment=str).collect()
+    assert cascade.learner.segments == ["0", "1", "2", "3", "4", "other"]
+    assert cascade.learner.report("other").rounds == 35
+    assert "max_segments" in caplog.text

@@ -74,7 +74,10 @@ class RoundQueue:
 
     def _reset(self) -> None:
         self._thread: threading.Thread | None = None
-        self._state = threading.Condition()
+        # Entered by itself and not through the condition, whose __enter__ and __exit__ are Python:
+        # a signal handler that raises in there would leave the lock taken for ever.
+        self._lock = threading.RLock()
+        self._state = threading.Condition(self._lock)
         self._work = threading.Lock()  # held while the store is used
         self._calls: deque[tuple[Callable[[], Any], _Result]] = deque()
         self._waiting: list[tuple[int, Callable[[BaseException | None], None]]] = []
@@ -110,7 +113,7 @@ class RoundQueue:
             self._oldest = time.monotonic()
         writing = self.store.writing
         if waiting == 1 or waiting % writing.rounds == 0 or writing.durability == "round":
-            with self._state:
+            with self._lock:
                 self._start()
                 self._state.notify_all()
 
@@ -146,7 +149,7 @@ class RoundQueue:
 
     def when_kept(self, number: int, tell: Callable[[BaseException | None], None]) -> None:
         """Call back with None once a round is kept, or with why the next try failed."""
-        with self._state:
+        with self._lock:
             if self.kept < number:
                 self._waiting.append((number, tell))
                 self._start()
@@ -159,7 +162,7 @@ class RoundQueue:
         if threading.current_thread() is self._thread:
             return function()
         result = _Result()
-        with self._state:
+        with self._lock:
             self._calls.append((function, result))
             self._start()
             self._state.notify_all()
@@ -181,7 +184,7 @@ class RoundQueue:
         except StoreError as failure:
             error = failure
         self.call(self.store.close)
-        with self._state:
+        with self._lock:
             self.ended = True
             thread = self._thread
             self._state.notify_all()
@@ -195,7 +198,7 @@ class RoundQueue:
 
     def stop(self) -> None:
         """End the thread of a store that could not be attached."""
-        with self._state:
+        with self._lock:
             self.ended = True
             self._state.notify_all()
 
@@ -280,7 +283,7 @@ class RoundQueue:
         self._tell(told, last)
 
     def _tell(self, error: BaseException | None, last: int) -> None:
-        with self._state:
+        with self._lock:
             due = [entry for entry in self._waiting if entry[0] <= last]
             self._waiting = [entry for entry in self._waiting if entry[0] > last]
         for _, tell in due:

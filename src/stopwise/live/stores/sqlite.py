@@ -6,11 +6,11 @@ import ctypes
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, fail
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
 from stopwise.live.stores.migrating import migrate_first_version
 from stopwise.live.stores.sql import SqlStore
@@ -20,6 +20,9 @@ try:
     import fcntl
 except ImportError:  # not on Windows: there, one name used twice is not caught
     fcntl = None  # type: ignore[assignment]
+
+
+_SMALLEST = 512  # bytes of a database
 
 
 class SqliteStore(SqlStore):
@@ -82,7 +85,7 @@ class SqliteStore(SqlStore):
     def connect(self) -> Connection:
         """Open the file, made private if it is new."""
         try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            _make_private(self.path)
             found = self.path.stat()
             if self._in_use and self._file not in (None, (found.st_dev, found.st_ino)):
                 raise StoreError(f"{self.path}: the file was replaced while in use")
@@ -193,6 +196,21 @@ class SqliteConnection(Connection):
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+
+
+def _make_private(path: Path) -> None:
+    """Make the file if there is none; refuse another program's that SQLite would take as empty.
+
+    A file that may be a database is not opened here: closing it would take away the locks that
+    other connections of this process have on it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        return
+    if not path.exists():  # a link to a file that is still to be made
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    elif 0 < path.stat().st_size < _SMALLEST:
+        raise fail(f"{path}", path.read_bytes()[:40], "a SQLite file; it is left as it is")
 
 
 def _plain(name: str) -> str:

@@ -29,6 +29,7 @@ from typing import Any
 
 from stopwise.checks import fail, finite_number, whole_number
 from stopwise.live.counters.pairs import pair_count, pair_list
+from stopwise.live.record import check_whole
 
 _DENSE = 8  # steps are kept so that gaps are at most this part of their age
 _SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
@@ -141,7 +142,7 @@ class PairWatch:
         watch = cls()
         try:
             watch.alarms, watch.seen, watch.disagreed = (
-                whole_number("drift", value, least=0) for value in form[:3]
+                check_whole("drift", value) for value in form[:3]
             )
             before = (0, 0)
             for n, k in form[3]:
@@ -242,7 +243,7 @@ class DriftWatch:
             or len(form["pairs"]) != size
         ):
             raise fail("drift", form, f"a number and the bets of {size} pairs")
-        number = whole_number("drift.number", form["number"], least=1)
+        number = whole_number("drift.number", check_whole("drift.number", form["number"]), least=1)
         watches = [PairWatch.from_form(pair, self.settings.window) for pair in form["pairs"]]
         self.segments[segment] = (number, watches)
 
