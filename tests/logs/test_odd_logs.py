@@ -110,6 +110,35 @@ def test_a_free_blank_of_a_long_log_is_a_call() -> None:
     assert found.to_frame()["cost"].to_list() == pytest.approx([1, 2, 5])
 
 
+@pytest.mark.parametrize("bills", [[1.0, float("inf")], ["1", "inf"], ["1", "-Infinity"]])
+def test_infinite_bills_are_refused_by_name(bills: list[object]) -> None:
+    frame = pl.DataFrame(
+        {"a": ["x", "y"] * 20, "a:cost": bills * 20, "b": ["x", "y"] * 20, "b:cost": [2.0] * 40}
+    )
+    with pytest.raises(StopwiseError, match="costs of a: not all are numbers"):
+        analyze(frame, stages=["a", "b"])
+
+
+def test_bills_written_nan_are_blank() -> None:
+    frame = pl.DataFrame(
+        {"a": ["x", "y"] * 20, "a:cost": ["1", "nan"] * 20, "b": ["x"] * 40, "b:cost": [2.0] * 40}
+    )
+    assert analyze(frame, stages=["a", "b"]).to_frame()["cost"].to_list() == [1, 2]
+
+
+def test_a_pandas_frame_with_a_column_twice_is_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([["x", "y", "x"]] * 20, columns=["a", "b", "a"])
+    with pytest.raises(StopwiseError, match="log: columns: got 'a', but need each name once"):
+        analyze(frame, stages=["a", "b"], costs=[0, 1])
+
+
+def test_the_sentence_on_two_stages_reads_well() -> None:
+    frame = pl.DataFrame({"a": ["x", "y", "y", "y"] * 50, "b": ["x", "y", "x", "y"] * 50})
+    sentence = analyze(frame, stages=["a", "b"], costs=[0, 1], mistake_cost=20).sentence
+    assert "with two stages nothing can be estimated" in sentence
+
+
 def test_a_rule_says_where_a_stage_gives_no_answer() -> None:
     frame = pl.DataFrame(
         {

@@ -295,7 +295,7 @@ def _segment_table(analysis: Analysis) -> Any:
     for segment in analysis.segments:
         verdict, readings = segment.verdict, segment.readings
         if verdict is None or readings is None or readings.headline_stage is None:
-            table.add_row(segment.name, f"{segment.rows:,}", "-", "stages without a common item")
+            table.add_row(segment.name, f"{segment.rows:,}", "-", "too few common items")
             continue
         table.add_row(
             segment.name,

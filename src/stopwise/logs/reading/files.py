@@ -232,8 +232,10 @@ def _separator(path: Path) -> str:
 def _from_pandas(frame: Any) -> pl.LazyFrame:
     """Through plain Python lists, so that pyarrow need not be installed."""
     polars = need_polars()
-    columns = {}
+    columns: dict[str, pl.Series] = {}
     for name in frame.columns:
+        if list(map(str, frame.columns)).count(str(name)) > 1:
+            raise fail("log: columns", str(name), "each name once; rename or drop the others")
         column = frame[name]
         values = [
             None if gap else value

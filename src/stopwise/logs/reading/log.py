@@ -48,12 +48,13 @@ def cost_expression(kind: Any, column: str) -> tuple[Any, Any]:
     polars = need_polars()
     if kind == polars.String:
         text = polars.col(column).str.strip_chars()
-        cost = text.cast(polars.Float64, strict=False)
-        return cost, cost.is_null() & text.is_not_null() & (text != "")
+        read = text.cast(polars.Float64, strict=False)
+        no_number = read.is_null() & text.is_not_null() & (text != "")
+        return read.fill_nan(None), no_number | read.is_infinite().fill_null(False)
     if not kind.is_numeric() and kind != polars.Null:
         raise fail(f"column {column}", str(kind), "numbers")
     cost = polars.col(column).cast(polars.Float64).fill_nan(None)
-    return cost, polars.lit(False)
+    return cost, cost.is_infinite().fill_null(False)
 
 
 # ---- refusals -------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
     if ruled_out and stage == 0:
         return certain
     if reading == RULE_OF_THUMB:
-        why = "too few items differ" if len(verdict.stages) > 2 else "with two stages"
+        why = "too few items differ, so" if len(verdict.stages) > 2 else "with two stages"
         text = (
-            f"{why}, so nothing can be estimated; by rule of thumb a deeper stage fixes a third of"
+            f"{why} nothing can be estimated; by rule of thumb a deeper stage fixes a third of"
             " the differences"
         )
     elif ruled_out:

@@ -227,7 +227,7 @@ def _segments(analysis: Findings) -> str | None:
     for segment in analysis.segments:
         verdict, readings = segment.verdict, segment.readings
         if verdict is None or readings is None or readings.headline_stage is None:
-            rows.append((segment.name, f"{segment.rows:,}", "stages without a common item"))
+            rows.append((segment.name, f"{segment.rows:,}", "too few common items"))
             continue
         rows.append(
             (

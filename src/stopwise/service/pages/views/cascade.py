@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.verdict import Pair, Verdict
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import (
     evidence_of,
@@ -44,7 +44,7 @@ class PairLine:
         disagreement: with `low` to `high`; None while they were never compared.
         threshold: what the disagreement has to stay below for the deeper one not to pay.
         verdict: "certain", "not knowable", or "not compared yet".
-        more_rounds: about how many more would make it certain; None if none would.
+        more_rounds: about how many more would make it certain; None if it is, or if none would.
     """
 
     shallow: str
@@ -150,10 +150,17 @@ def pair_lines(
                     high=pair.may_differ_high if pair else None,
                     threshold=float(thresholds[i, j]),
                     verdict=pair.verdict if pair else "not compared yet",
-                    more_rounds=pair.more_rows_settle if pair else None,
+                    more_rounds=_more_rounds(pair) if pair else None,
                 )
             )
     return tuple(lines)
+
+
+def _more_rounds(pair: Pair) -> int | None:
+    """How many rounds are missing, of those that would make it certain."""
+    if pair.certain or pair.more_rows_settle is None or pair.more_rows_settle <= pair.seen:
+        return None
+    return pair.more_rows_settle - pair.seen
 
 
 def _hour(hour: int, sums: Mapping[str, float], count: int) -> HourShares:
