@@ -467,6 +467,9 @@ class SqlStore(ABC):
     def reclaim(self, connection: Connection) -> None:  # noqa: B027  # most need nothing
         """After a connection was lost: take the writer's name again, if that needs it."""
 
+    def before_fork(self) -> None:  # noqa: B027  # most need nothing
+        """Close what neither process may use after a fork; the next write opens it again."""
+
     def _leave(self, error: Exception) -> None:
         """Drop a connection that cannot be used any more; the next try makes a new one."""
         if self._connection is not None and self.broken(error):
