@@ -143,6 +143,11 @@ def test_more_rounds_are_those_that_are_missing(make: Maker) -> None:
 
     verdict, first = missing_after(2)
     assert verdict == "too few rows"
+    # Labels are not what is missing, so no page says so.
+    for path in ("/ui/", "/ui/c/support", "/ui/c/support/mode"):
+        shown = client.get(path).text
+        assert '<span class="open">not certain yet</span>' in shown
+        assert "not knowable without labels</span>" not in shown
     assert first is not None
     assert missing_after(1) == ("too few rows", first - 1)
     assert missing_after(first - 1) == ("certain", None)

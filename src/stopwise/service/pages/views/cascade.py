@@ -13,6 +13,7 @@ from stopwise.service.cascades.verdicts import (
     evidence_of,
     open_question,
     sentence_of,
+    standing_of,
     verdict_of,
 )
 from stopwise.service.database.rounds import HOUR
@@ -84,6 +85,7 @@ class CascadeView:
     question: str | None
     recommended: str | None
     certain: bool
+    standing: str
     law: tuple[float, ...]
     pairs: tuple[PairLine, ...]
     hours: tuple[HourShares, ...]
@@ -120,6 +122,7 @@ def cascade_view(
         question=open_question(verdict),
         recommended=None if verdict is None else names[verdict.recommended],
         certain=verdict is not None and verdict.nothing_deeper_pays,
+        standing=standing_of(verdict),
         law=tuple(cascade.law(segment or "")),
         pairs=pair_lines(cascade, verdict, segment),
         hours=tuple(_hour(hour, part, len(names)) for hour, part in by_hour.items()),
