@@ -42,8 +42,9 @@ test: setup lint browser  ## lint, types, direction of imports, all tests
 docs: setup  ## build the documentation site into site/
 	@$(BIN)/mkdocs build --strict --quiet && echo "the site is in site/index.html"
 
-pictures: setup  ## draw the pictures of README and docs again into docs/pictures
+pictures: setup  ## draw the pictures of README and docs again (needs chromium)
 	@$(BIN)/python scripts/make_pictures.py
+	@$(BIN)/python scripts/make_service_pictures.py
 
 bench: setup  ## measure the engine against others into benchmarks/RESULTS.md (about five minutes)
 	@test -e $(VENV)/.bench || ($(PIP) install --require-hashes -r requirements/bench.lock && touch $(VENV)/.bench)

@@ -2,7 +2,9 @@
 
 import json
 import os
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -352,3 +354,13 @@ def test_bets_of_a_snapshot_that_are_too_large_are_refused(tmp_path, place):
     with pytest.raises(StopwiseError, match="drift"):
         learner.restore(form)
     assert learner.to_form() == before
+
+
+@pytest.mark.parametrize("column", ["change", "rounds"])
+@pytest.mark.parametrize("value", ["x", -1, float("inf"), b"\xff"])
+def test_forged_numbers_of_a_sqlite_file_are_refused(tmp_path, column, value):
+    build(store=SqliteStore(tmp_path / "r.db")).close()
+    with closing(sqlite3.connect(tmp_path / "r.db")) as connection, connection:
+        connection.execute(f"UPDATE stopwise_cascades SET {column} = ?", (value,))
+    with pytest.raises(StopwiseError, match=f"r.db: {column}"):
+        build(store=SqliteStore(tmp_path / "r.db"))

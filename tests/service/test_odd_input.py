@@ -127,3 +127,27 @@ def test_a_round_of_another_epoch_counts_nowhere(make: Maker, action: str) -> No
     service.give_up_rounds(time.time() + 2 * 24 * 3600)
     assert new.get(url).status_code == 404
     assert service.cascades["support"].learner.evidence().seen[0, 1] == 0
+
+
+def test_more_rounds_are_those_that_are_missing(make: Maker) -> None:
+    client, _ = make(models=["rule", "person"], api_only=True, mode="advise", mistake_cost=20.0)
+
+    def missing_after(rounds: int) -> tuple[str, int | None]:
+        for _ in range(rounds):
+            url = f"{ROUNDS}/{client.post(ROUNDS).json()['round']}"
+            for stage in ("rule", "person"):
+                client.post(f"{url}/outputs", json={"stage": stage, "output": "x"})
+            assert client.post(f"{url}/end").status_code == 200
+        (pair,) = client.get("/api/v1/cascades/support/explain").json()["pairs"]
+        return pair["verdict"], pair["more_rounds"]
+
+    verdict, first = missing_after(2)
+    assert verdict == "too few rows"
+    # Labels are not what is missing, so no page says so.
+    for path in ("/ui/", "/ui/c/support", "/ui/c/support/mode"):
+        shown = client.get(path).text
+        assert '<span class="open">not certain yet</span>' in shown
+        assert "not knowable without labels</span>" not in shown
+    assert first is not None
+    assert missing_after(1) == ("too few rows", first - 1)
+    assert missing_after(first - 1) == ("certain", None)

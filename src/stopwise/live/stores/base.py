@@ -119,6 +119,9 @@ class Store(Protocol):
     def read_rounds(self) -> Iterator[RoundRecord]:
         """The rounds that were kept, of all writers."""
 
+    def before_fork(self) -> None:
+        """Close, in the parent, what neither process may use after a fork; it is opened again."""
+
     def forked(self) -> None:
         """Let go, in a child process, of what belongs to the parent."""
 

@@ -295,6 +295,8 @@ class RoundQueue:
     def hold(self) -> None:
         """Keep the thread from the store while the process forks; wait for it at most 1 s."""
         self._held = self._work.acquire(timeout=1.0)
+        if self._held:
+            self.store.before_fork()
 
     def let_go(self) -> None:
         """End what `hold` began."""

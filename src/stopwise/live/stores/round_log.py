@@ -264,6 +264,9 @@ class RoundLog:
         """The rounds of the log, also while it is written."""
         return read_rounds(self.path)
 
+    def before_fork(self) -> None:
+        """Parent and child may both go on with the file."""
+
     def forked(self) -> None:
         """The file is shared with the parent; this process is another writer."""
         self._is_child = True

@@ -178,8 +178,9 @@ class SqlStore(ABC):
             " WHERE c.cascade = ? AND w.cascade = ? AND w.writer = ?",
             (self.cascade, self.cascade, self._writer),
         )[0]
-        self._seen = int(change)
-        return check_whole("rounds", max(total - own, 0))
+        self._seen = check_whole(f"{self.where}: change", change)
+        rounds = check_whole(f"{self.where}: rounds", total)
+        return max(rounds - check_whole(f"{self.where}: rounds", own), 0)
 
     def _by_segment(self, rows: Iterable[Row]) -> dict[str, dict[str, int | float]]:
         assert self._counters is not None
@@ -466,6 +467,9 @@ class SqlStore(ABC):
 
     def reclaim(self, connection: Connection) -> None:  # noqa: B027  # most need nothing
         """After a connection was lost: take the writer's name again, if that needs it."""
+
+    def before_fork(self) -> None:  # noqa: B027  # most need nothing
+        """Close what neither process may use after a fork; the next write opens it again."""
 
     def _leave(self, error: Exception) -> None:
         """Drop a connection that cannot be used any more; the next try makes a new one."""

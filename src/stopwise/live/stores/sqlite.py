@@ -137,10 +137,22 @@ class SqliteStore(SqlStore):
         """A file stays open whatever a statement did."""
         return False
 
+    def before_fork(self) -> None:
+        """Close the connection: both processes make a new one when they write.
+
+        A child would believe that it has the locks of a connection that it inherited. It has not,
+        and whoever closes the file next would take away the journal that the child writes to.
+        """
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with suppress(sqlite3.Error):
+                connection.close()
+
     def forked(self) -> None:
         """Leave the parent's connection and lock as they are; a named writer becomes another."""
         if self._connection is not None:
-            # Closing it here would disturb the parent; so it is never freed.
+            # It was in use for too long to be closed before the fork. Closing it here would disturb
+            # the parent; so it is never freed.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
             self._connection = None
         if self._lock >= 0:

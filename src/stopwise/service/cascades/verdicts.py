@@ -55,6 +55,18 @@ def sentence_of(cascade: RunningCascade, verdict: Verdict | None) -> str:
     return headline(verdict, _rule(verdict))
 
 
+def standing_of(verdict: Verdict | None) -> str:
+    """How sure it is that no deeper stage pays: as `certain`, and why not where it is not."""
+    if verdict is None:
+        return "not compared yet"
+    if verdict.nothing_deeper_pays:
+        return "certain"
+    deeper = [pair.verdict for pair in verdict.pairs if pair.shallow == verdict.recommended]
+    if deeper and "not knowable" not in deeper:
+        return "not certain yet"
+    return "not knowable without labels"
+
+
 def open_question(verdict: Verdict | None) -> str | None:
     """What is not knowable without labels."""
     return None if verdict is None else shallower_sentence(verdict, _rule(verdict))

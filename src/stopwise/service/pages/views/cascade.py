@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.verdict import Pair, Verdict
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import (
     evidence_of,
     open_question,
     sentence_of,
+    standing_of,
     verdict_of,
 )
 from stopwise.service.database.rounds import HOUR
@@ -44,7 +45,7 @@ class PairLine:
         disagreement: with `low` to `high`; None while they were never compared.
         threshold: what the disagreement has to stay below for the deeper one not to pay.
         verdict: "certain", "not knowable", or "not compared yet".
-        more_rounds: about how many more would make it certain; None if none would.
+        more_rounds: about how many more would make it certain; None if it is, or if none would.
     """
 
     shallow: str
@@ -84,6 +85,7 @@ class CascadeView:
     question: str | None
     recommended: str | None
     certain: bool
+    standing: str
     law: tuple[float, ...]
     pairs: tuple[PairLine, ...]
     hours: tuple[HourShares, ...]
@@ -120,6 +122,7 @@ def cascade_view(
         question=open_question(verdict),
         recommended=None if verdict is None else names[verdict.recommended],
         certain=verdict is not None and verdict.nothing_deeper_pays,
+        standing=standing_of(verdict),
         law=tuple(cascade.law(segment or "")),
         pairs=pair_lines(cascade, verdict, segment),
         hours=tuple(_hour(hour, part, len(names)) for hour, part in by_hour.items()),
@@ -150,10 +153,17 @@ def pair_lines(
                     high=pair.may_differ_high if pair else None,
                     threshold=float(thresholds[i, j]),
                     verdict=pair.verdict if pair else "not compared yet",
-                    more_rounds=pair.more_rows_settle if pair else None,
+                    more_rounds=_more_rounds(pair) if pair else None,
                 )
             )
     return tuple(lines)
+
+
+def _more_rounds(pair: Pair) -> int | None:
+    """How many rounds are missing, of those that would make it certain."""
+    if pair.certain or pair.more_rows_settle is None or pair.more_rows_settle <= pair.seen:
+        return None
+    return pair.more_rows_settle - pair.seen
 
 
 def _hour(hour: int, sums: Mapping[str, float], count: int) -> HourShares:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.spending import DAY, today
-from stopwise.service.cascades.verdicts import sentence_of, verdict_of
+from stopwise.service.cascades.verdicts import sentence_of, standing_of, verdict_of
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -30,6 +30,7 @@ class CascadeLine:
     stages: tuple[str, ...]
     sentence: str
     certain: bool
+    standing: str
     rounds: int
     requests: int
     spent: float
@@ -53,6 +54,7 @@ def cascade_lines(service: Service) -> list[CascadeLine]:
                 stages=cascade.config.stage_names,
                 sentence=sentence_of(cascade, verdict),
                 certain=verdict is not None and verdict.nothing_deeper_pays,
+                standing=standing_of(verdict),
                 rounds=int(all_time.get("rounds", 0)),
                 requests=int(sums.get("requests", 0)),
                 spent=sums.get("spent", 0.0),

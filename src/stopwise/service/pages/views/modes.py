@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.verdicts import verdict_of
+from stopwise.service.cascades.verdicts import standing_of, verdict_of
 from stopwise.service.config.forms import MODES
 from stopwise.service.database.trail import Change
 
@@ -47,6 +47,7 @@ class ModeView:
     present_cost: float
     recommended: str | None
     certain: bool
+    standing: str
     changed_at_most: float | None
     advised_same: tuple[int, int]
     changes: tuple[Change, ...]
@@ -76,6 +77,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         present_cost=float(costs.per_stage[run_to]),
         recommended=None if verdict is None else config.stage_names[verdict.recommended],
         certain=verdict is not None and verdict.nothing_deeper_pays,
+        standing=standing_of(verdict),
         changed_at_most=changed,
         advised_same=(int(sums.get("advised:same", 0)), int(sums.get("advised:known", 0))),
         changes=tuple(service.trail.changes(cascade.name)),
