@@ -159,3 +159,13 @@ def test_a_rule_shows_escape_codes_and_does_not_run_them() -> None:
     words = [reason.words for reason in reasons(rule)]
     assert "go on after small when it says \\x1b[31mred" in words
     assert not any("\x1b" in word for word in words)
+
+
+@pytest.mark.parametrize("meaning", ["go on", "mistake", "leave out"])
+def test_the_warning_on_abstentions_is_true_whatever_they_mean(meaning: str) -> None:
+    frame = pl.DataFrame({"a": ["x", None, "y", "y"] * 50, "b": ["x", "y", "x", "y"] * 50})
+    found = analyze(frame, stages=["a", "b"], costs=[0, 1], abstentions=meaning)
+    text = next(one.message for one in found.warnings if one.code == "abstentions")
+    assert "gave no answer on 50 of 200 items" in text
+    assert "--abstentions" in text
+    assert "left out of its disagreement" not in text

@@ -86,8 +86,8 @@ def abstentions(counts: PatternCounts) -> Iterator[LogWarning]:
                 "abstentions",
                 f"{stage} gave no answer on {silent:,} of {called:,} items"
                 f" ({percent(silent / called)})."
-                " They are left out of its disagreement, and count as possible differences wherever"
-                " something is called certain.",
+                " What that counts as is set with --abstentions: go-on (by default: the next stage"
+                " that answers does), mistake or leave-out.",
             )
 
 
