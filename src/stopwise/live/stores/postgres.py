@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -98,11 +99,18 @@ class PostgresStore(SqlStore):
         """Hold an advisory lock as long as the connection lives."""
         if self._name is None:
             return
-        if not connection.query("SELECT pg_try_advisory_lock(?, ?)", self._lock_key(writer))[0][0]:
-            raise StopwiseError(
-                f"{self.where}: another process is using the writer's name {self._name!r}; give"
-                " each its own, or none"
-            )
+        # The server lets go of a lock a moment after its connection was closed, so that a restart
+        # may come too soon: ask for a while before it is called taken.
+        for wait in (0.05, 0.1, 0.2, 0.4, 0.8, None):
+            got = connection.query("SELECT pg_try_advisory_lock(?, ?)", self._lock_key(writer))
+            if got[0][0]:
+                return
+            if wait is not None:
+                time.sleep(wait)
+        raise StopwiseError(
+            f"{self.where}: another process is using the writer's name {self._name!r}; give"
+            " each its own, or none"
+        )
 
     def reclaim(self, connection: Connection) -> None:
         """After a lost connection the server may hold the old one's lock for a while.
