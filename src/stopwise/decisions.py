@@ -49,7 +49,7 @@ def first_passing_stage(thresholds: ArrayLike, disagreements: ArrayLike) -> int:
 
 
 def optimal_stage(total_costs: ArrayLike) -> int:
-    """The largest index among the minimisers (eq. 1 of the paper).
+    """The largest index among the minimisers (eq. 1 of the paper); infinite: out of the question.
 
     >>> optimal_stage([0.3, 0.1 + 0.2, 0.5])
     1
@@ -71,3 +71,13 @@ def worst_cases(disagreements: ArrayLike, in_mistakes: ArrayLike) -> NDArray[np.
     p = np.triu(np.asarray(disagreements, dtype=np.float64), 1)
     cost = np.asarray(in_mistakes, dtype=np.float64)
     return np.asarray((cost[:, None] - cost[None, :] + p + p.T).max(axis=1))
+
+
+def minimax_stage(disagreements: ArrayLike, in_mistakes: ArrayLike) -> int:
+    """The first stage with the least worst case.
+
+    >>> minimax_stage([[0, 0.25], [0, 0]], [0.0, 0.125])
+    0
+    """
+    worst = worst_cases(disagreements, in_mistakes)
+    return int(np.flatnonzero(worst <= worst.min() + TIE)[0])

@@ -10,6 +10,7 @@ import numpy as np
 from stopwise.bench.plan import BASE, BenchPlan
 from stopwise.bench.plots import plot_all
 from stopwise.bench.runs import BenchResult, Score, score
+from stopwise.storage import write_whole
 
 FAMILY_TITLES = {
     "paper": "The paper's 12 learnable instances (calibrated)",
@@ -38,7 +39,7 @@ def write_report(
     scores = scores_of(families)
     plot_all(out / "policies", scores, families, growth)
     page = out / "POLICIES.md"
-    page.write_text(_page(plan, scores, growth), encoding="utf-8")
+    write_whole(page, _page(plan, scores, growth))
     return page
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from stopwise.checks import fail
 from stopwise.costs import Costs
-from stopwise.decisions import TIE, optimal_stage, worst_cases
+from stopwise.decisions import minimax_stage, optimal_stage
 from stopwise.estimating.from_pairs import by_rule_of_thumb, estimate_from_pairs
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.chooser import deterministic_stage
@@ -43,8 +43,7 @@ def stage_by(reading: str, evidence: Evidence, costs: Costs) -> int:
     if reading == "weak-dominance" or np.isnan(shares).any():
         return deterministic_stage(evidence, costs)
     if reading == "minimax":
-        worst = worst_cases(shares, costs.in_mistakes)
-        return int(np.flatnonzero(worst <= worst.min() + TIE)[0])
+        return minimax_stage(shares, costs.in_mistakes)
     few = evidence.stage_count < 3
     errors = by_rule_of_thumb(shares) if few else estimate_from_pairs(shares).error_rates
     return optimal_stage(errors + costs.in_mistakes)

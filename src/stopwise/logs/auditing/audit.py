@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from stopwise.abstentions import UNKNOWN
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import FloatArray
-from stopwise.decisions import TIE
+from stopwise.decisions import optimal_stage
 from stopwise.estimating import answer_probabilities
 from stopwise.logs.auditing.confidence_sequence import first_rejection, mean_bounds
 from stopwise.logs.auditing.settling import first_settled
@@ -313,8 +313,7 @@ def best_guess(
             mean += float(residual.mean()) * len(known) / (len(known) + GUESS_LABELS)
         gain = mean * len(own) / len(order)
         totals[stage] = float(in_mistakes[stage] - in_mistakes[reference]) - gain
-    least = min(totals.values())
-    return max(stage for stage, total in totals.items() if total <= least + TIE)
+    return optimal_stage([totals.get(stage, np.inf) for stage in range(len(in_mistakes))])
 
 
 def _first_gap(labelled: NDArray[np.bool_]) -> int:

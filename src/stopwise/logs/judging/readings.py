@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import FloatArray
-from stopwise.decisions import TIE
+from stopwise.decisions import optimal_stage
 from stopwise.estimating import (
     Estimate,
     by_rule_of_thumb,
@@ -195,15 +195,18 @@ def labels_to_settle(
 
 
 def _best(totals: FloatArray, candidates: tuple[int, ...]) -> int:
-    least = min(totals[stage] for stage in candidates)
-    return max(stage for stage in candidates if totals[stage] <= least + TIE)
+    return optimal_stage(_only(totals, candidates))
+
+
+def _only(totals: FloatArray, candidates: tuple[int, ...]) -> FloatArray:
+    """The same totals, infinite for stages that are out of the question."""
+    kept = np.full(totals.shape, np.inf)
+    kept[..., list(candidates)] = totals[..., list(candidates)]
+    return kept
 
 
 def _chances(draws: FloatArray, in_mistakes: FloatArray, candidates: tuple[int, ...]) -> FloatArray:
-    totals = np.full(draws.shape, np.inf)
-    kept = list(candidates)
-    totals[:, kept] = draws[:, kept] + in_mistakes[kept]
-    chosen = totals.argmin(axis=1)
+    chosen = [optimal_stage(totals) for totals in _only(draws + in_mistakes, candidates)]
     return np.bincount(chosen, minlength=draws.shape[1]) / len(draws)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import Costs, FloatArray
-from stopwise.decisions import TIE, first_passing_stage, worst_cases
+from stopwise.decisions import TIE, first_passing_stage, minimax_stage, worst_cases
 from stopwise.evidence import Counts, Evidence
 from stopwise.logs.judging.intervals import rows_needed, share_bounds
 from stopwise.logs.reading.costs import CostBounds
@@ -235,7 +235,7 @@ def judge(
         probability_by_stage=np.abs(UssTs().probabilities(evidence, 1, costs)),  # no -0.0
         worst_case_regret=worst,
         worst_case_regret_high=worst_cases(may_high, costs.in_mistakes),
-        minimax_stage=int(np.flatnonzero(worst <= worst.min() + TIE)[0]),
+        minimax_stage=minimax_stage(shares, costs.in_mistakes),
         savings=costs.cumulative[last] - costs.cumulative[recommended],
         answers_changed=0.0 if at_last else float(shares[recommended, last]),
         answers_changed_at_most=0.0 if at_last else float(may_high[recommended, last]),
