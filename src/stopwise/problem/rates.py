@@ -2,8 +2,8 @@
 
 Only *which stages are wrong together* matters to rates, so a joint distribution is a distribution
 over sets of wrong stages. Up to `ENUMERATE_UP_TO` stages all sets are enumerated and a linear
-programme decides. Beyond, `rates_search` finds the sets that are needed, because 2^50 of them cannot be
-written down.
+programme decides. Beyond, `rates_search` finds the sets that are needed, because 2^50 of them
+cannot be written down.
 """
 
 from __future__ import annotations
