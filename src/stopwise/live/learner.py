@@ -30,7 +30,7 @@ from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.live.watching.explain import Explanation, explain
 from stopwise.live.watching.report import LiveReport, report_of
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.rule import Decision
+from stopwise.policies.per_item.rule import RuleDecision
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
@@ -283,8 +283,8 @@ class Learner:
     @overload
     def explain(self, about: str = "") -> Explanation: ...
     @overload
-    def explain(self, about: Round) -> list[Decision]: ...
-    def explain(self, about: str | Round = "") -> Explanation | list[Decision]:
+    def explain(self, about: Round) -> list[RuleDecision]: ...
+    def explain(self, about: str | Round = "") -> Explanation | list[RuleDecision]:
         """Why rounds go as deep as they do: as text, `to_json()` and `plot()`.
 
         Args:

@@ -12,7 +12,7 @@ from stopwise.evidence import ABSTAINED
 if TYPE_CHECKING:
     from stopwise.live.bookkeeper import Bookkeeper
     from stopwise.live.comparing.reader import Comparison
-    from stopwise.live.items.path import Path
+    from stopwise.live.items.path import ItemPath
     from stopwise.live.record import RoundRecord
 
 
@@ -78,7 +78,7 @@ class Round:
     full_run: bool = False  # to the end, whatever the outputs
     full_chance: float = 0.0
     rule_depth: int | None = None  # where the rule says to stop, once it has
-    path: Path | None = None  # the situations so far
+    path: ItemPath | None = None  # the situations so far
     answer_from: int | None = None  # only so many of the first stages may give the answer
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stopwise.lazy import missing
-from stopwise.paper.experiments import Figure, Run
+from stopwise.paper.experiments import Figure, PaperRun
 from stopwise.paper.instances import get_dataset
 from stopwise.paper.running import PaperSettings, Results, RunResult
 from stopwise.simulation.results import CurvePoint
@@ -106,7 +106,7 @@ def _draw_over_rounds(
 
 
 def _curve(
-    panel: Axes, at: int, run: Run, result: RunResult, name: str, settings: PaperSettings
+    panel: Axes, at: int, run: PaperRun, result: RunResult, name: str, settings: PaperSettings
 ) -> None:
     rounds = [0, *(point.round for point in result.curve)]
     means = [0.0, *(point.mean for point in result.curve)]

@@ -26,7 +26,7 @@ from stopwise.service.upstream.calls import Upstreams
 LOG = logging.getLogger("stopwise.service")
 
 
-class Example(Protocol):
+class RunningExample(Protocol):
     """What the pages may know of the example that feeds this service."""
 
     sent: int
@@ -75,7 +75,7 @@ class Service:
         self._tasks: set[asyncio.Task[object]] = set()
         self.closing: dict[str, asyncio.Task[str]] = {}
         self._expired = 0.0
-        self.example: Example | None = None
+        self.example: RunningExample | None = None
         self.serving = False
         self.stopping = False
 

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import fail
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 ABSTAINED = -1
 NOT_CALLED = -2

@@ -15,9 +15,9 @@ from itertools import chain
 
 import numpy as np
 
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.costs import Costs
 from stopwise.situations.keys import LEVELS, decode
-from stopwise.situations.observations import FloatArray, IntArray
 from stopwise.situations.references_base import FinalLoss
 from stopwise.situations.transitions import Transitions
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError, fail, known_keys, known_version, whole_number
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import decode, situations
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 
 VERSION = 1
 _COUNTERS = ("first", "moves", "full", "ends", "labelled")

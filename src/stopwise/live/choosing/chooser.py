@@ -9,7 +9,7 @@ import numpy as np
 from stopwise.costs import Costs
 from stopwise.decisions import first_passing_stage
 from stopwise.evidence import Evidence
-from stopwise.live.choosing.draws import Draws
+from stopwise.live.choosing.draws import RoundDraws
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.settings import LearnerSettings
@@ -29,7 +29,7 @@ class Chooser:
 
     def reseed(self, seed: int, writer: int = 0) -> None:
         """Belong to this seed and writer from now on."""
-        self.draws = Draws(seed, writer)
+        self.draws = RoundDraws(seed, writer)
 
     def distribution(
         self, counters: SegmentCounters, tally: Tally, number: int, costs: Costs, deepest: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from pathlib import Path as Path_
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +14,10 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
 from stopwise.live.comparing.reader import Reader
 from stopwise.live.counters.pairs import added_by, pair_list
-from stopwise.live.items.path import Path, codes_of
+from stopwise.live.items.path import ItemPath, codes_of
 from stopwise.live.round import Round
 from stopwise.policies.per_item.learning import Learned
-from stopwise.policies.per_item.rule import Decision, Rule
+from stopwise.policies.per_item.rule import Rule, RuleDecision
 from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.situations.observations import MOST_STAGES, NOT_CALLED, Observations
 from stopwise.situations.transitions import Transitions
@@ -95,7 +95,7 @@ class ItemDecider:
         round.full_chance = rate + (1 - rate) * chance
         round.full_run = uniform < round.full_chance
         round.looks = True
-        round.path = Path()
+        round.path = ItemPath()
 
     def stops(self, round: Round) -> bool:
         """Whether a round stops after the stages it has called."""
@@ -200,7 +200,7 @@ class ItemDecider:
                 self._count()
             return self._learned.counts
 
-    def explain(self, round: Round) -> list[Decision]:
+    def explain(self, round: Round) -> list[RuleDecision]:
         """What the rule says of each situation that a round went through."""
         rule = self._learned.rule
         if not isinstance(rule, Rule):
@@ -226,14 +226,14 @@ class ItemDecider:
             self._wait = self._learned.until_next()
 
 
-def read_rule(given: Rule | str | Path_ | None) -> Rule | None:
+def read_rule(given: Rule | str | Path | None) -> Rule | None:
     """A rule, or the one in a file that `stopwise fit` wrote."""
     if given is None or isinstance(given, Rule):
         return given
-    if not isinstance(given, str | Path_):
+    if not isinstance(given, str | Path):
         raise fail("rule", given, "a Rule or the file that stopwise fit wrote")
     try:
-        text = Path_(given).read_text(encoding="utf-8")
+        text = Path(given).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise StopwiseError(f"rule {given}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -13,11 +13,11 @@ Differ = Callable[[int, int], bool]
 """Whether the outputs of two stages, given by number, differ."""
 
 
-class Path:
+class ItemPath:
     """What is known of one item so far.
 
     >>> binning = Binning(edges=((0.5,), ()), labels=(("no", "yes"), ("no", "yes")))
-    >>> path = Path()
+    >>> path = ItemPath()
     >>> key = path.extend(binning, "yes", 0.9, 0, None)
     >>> from stopwise.situations.keys import decode
     >>> decode(key)

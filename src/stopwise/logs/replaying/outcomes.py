@@ -16,7 +16,7 @@ from stopwise.problem import IntArray
 
 PARTS = 20
 
-Run = tuple[IntArray, IntArray]
+RunDepths = tuple[IntArray, IntArray]
 """Which rows a run met, in order, and the depth of each round."""
 
 
@@ -90,7 +90,7 @@ class Scorer:
 
 
 def summarise(
-    name: str, scorer: Scorer, runs: list[Run]
+    name: str, scorer: Scorer, runs: list[RunDepths]
 ) -> tuple[ReplayOutcome, tuple[tuple[int, tuple[float, ...]], ...]]:
     """The outcome of a policy over its runs, and its stage share in each part of the rounds."""
     count = len(scorer.rows.stages)

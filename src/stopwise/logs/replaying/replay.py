@@ -13,7 +13,7 @@ from stopwise.display import frame, html_table
 from stopwise.evidence import ABSTAINED, Evidence
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.reading.rows import LogRows, read_rows
-from stopwise.logs.replaying.outcomes import ReplayOutcome, Run, Scorer, baselines, summarise
+from stopwise.logs.replaying.outcomes import ReplayOutcome, RunDepths, Scorer, baselines, summarise
 from stopwise.logs.reporting.drawing import plot_stage_shares
 from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
 from stopwise.policies.base import Policy
@@ -201,9 +201,9 @@ def _runs(
     seed: int,
     jobs: int,
     progress: Callable[[int, int], None] | None,
-) -> Iterator[Run]:
+) -> Iterator[RunDepths]:
     """Runs in the compiled engine; policies without a kernel in the plain loop."""
-    runs: Iterator[Run]
+    runs: Iterator[RunDepths]
     if has_row_kernel(policy):
         compiled = replay_rows(
             policy, rows.counted_answers(), rows.costs, order=order, rounds=length,
@@ -220,7 +220,7 @@ def _runs(
 
 def _plain_runs(
     rows: LogRows, policy: Policy, order: str, length: int, replications: int, seed: int, jobs: int
-) -> Iterator[Run]:
+) -> Iterator[RunDepths]:
     seeds = np.random.SeedSequence(seed).spawn(replications)
     tasks = ((rows, policy, order, length, child) for child in seeds)
     if jobs == 1 or replications == 1:
@@ -234,7 +234,7 @@ def _plain_runs(
 
 def _one(
     rows: LogRows, policy: Policy, order: str, length: int, seed: np.random.SeedSequence
-) -> Run:
+) -> RunDepths:
     order_seed, policy_seed = seed.spawn(2)
     index = np.arange(length)
     if order == "shuffled":

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.costs import Costs
 from stopwise.policies.per_item.situation import SituationPolicy, StoppingRule
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
-from stopwise.situations.observations import NOT_CALLED, IntArray, Observations
+from stopwise.situations.observations import NOT_CALLED, Observations
 from stopwise.situations.transitions import Transitions
 
 GROWTH, LATE_GROWTH, LATE = 1.25, 1.5, 1000

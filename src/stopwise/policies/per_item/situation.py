@@ -10,9 +10,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, Protocol
 
+from stopwise.arrays import IntArray
 from stopwise.costs import Costs
 from stopwise.policies.base import Policy
-from stopwise.situations.observations import IntArray
 from stopwise.situations.transitions import Transitions
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
-from stopwise.service.cascades.forms import Decision, Finished
+from stopwise.service.cascades.forms import Finished, RequestDecision
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.told import finished_of
 from stopwise.service.config.tables import NAME
@@ -166,7 +166,7 @@ async def _count(
     return reply
 
 
-def _form(decision: Decision, epoch: str) -> dict[str, Any]:
+def _form(decision: RequestDecision, epoch: str) -> dict[str, Any]:
     """What is kept of an open round."""
     return {
         "epoch": epoch,

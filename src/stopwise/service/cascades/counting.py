@@ -14,7 +14,7 @@ from stopwise.service.cascades.forms import Call, Finished
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedAnswers:
     """Which answers of a request agree.
 
     Attributes:
@@ -31,7 +31,7 @@ class Compared:
         return any(differs for _, _, differs in self.increments.pairs)
 
 
-def compare(comparator: Comparator, calls: tuple[Call, ...]) -> Compared:
+def compare(comparator: Comparator, calls: tuple[Call, ...]) -> ComparedAnswers:
     """Compare the answers of a request, each read once.
 
     >>> from stopwise.live import folded
@@ -53,10 +53,10 @@ def compare(comparator: Comparator, calls: tuple[Call, ...]) -> Compared:
             firsts.append(at)
     answered = [at for at, key in enumerate(keys) if key is not ABSTAINED]
     found = count_prefix(answered, lambda i, j: comparator.differ(keys[i], keys[j]))
-    return Compared(tuple(codes), found)
+    return ComparedAnswers(tuple(codes), found)
 
 
-def tell_learner(learner: Learner, finished: Finished, compared: Compared) -> None:
+def tell_learner(learner: Learner, finished: Finished, compared: ComparedAnswers) -> None:
     """Count a request as a round of the learner.
 
     The depth was drawn when the request began, perhaps by another replica; the learner is told it
@@ -86,7 +86,9 @@ def tell_learner(learner: Learner, finished: Finished, compared: Compared) -> No
         round.end()
 
 
-def sums_of(finished: Finished, compared: Compared | None, baseline: int) -> Mapping[str, float]:
+def sums_of(
+    finished: Finished, compared: ComparedAnswers | None, baseline: int
+) -> Mapping[str, float]:
     """What a request adds to the sums of its hour.
 
     Names are words and numbers joined by colons: `served:1` counts answers given by stage 1,
@@ -154,7 +156,7 @@ def _add_call(sums: Counter[str], call: Call, full_run: bool) -> None:
 
 
 def _add_advice(
-    sums: Counter[str], finished: Finished, compared: Compared | None, advised: int
+    sums: Counter[str], finished: Finished, compared: ComparedAnswers | None, advised: int
 ) -> None:
     """What following the advice would have cost, and whether it would have changed the answer."""
     sums.update({"advised:cost": sum(call.cost for call in finished.calls[: advised + 1])})
@@ -167,7 +169,7 @@ def _add_advice(
         sums.update({"advised:known": 1, "advised:same": int(one == two)})
 
 
-def row_form(finished: Finished, compared: Compared | None) -> dict[str, Any]:
+def row_form(finished: Finished, compared: ComparedAnswers | None) -> dict[str, Any]:
     """What is kept of a round for good: numbers, no texts."""
     decision = finished.decision
     form: dict[str, Any] = {

@@ -14,7 +14,7 @@ Why = Literal["", "not sampled", "budget", "pinned", "many choices"]
 
 
 @dataclass(frozen=True)
-class Decision:
+class RequestDecision:
     """How deep a request goes, decided before the first call.
 
     Attributes:
@@ -78,7 +78,7 @@ class Finished:
         who: the id of the key.
     """
 
-    decision: Decision
+    decision: RequestDecision
     calls: tuple[Call, ...]
     served: int | None
     request: Any = None

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
-from stopwise.service.cascades.counting import Compared, row_form, sums_of
+from stopwise.service.cascades.counting import ComparedAnswers, row_form, sums_of
 from stopwise.service.cascades.forms import Finished
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending, today
@@ -162,7 +162,7 @@ class Recorder:
 
     def _entry(self, finished: Finished) -> Entry:
         cascade = self._cascades[finished.decision.cascade]
-        compared: Compared | None = None
+        compared: ComparedAnswers | None = None
         try:
             compared = cascade.compare(finished)
             if compared is not None:

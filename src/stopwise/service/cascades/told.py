@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from stopwise.service.cascades.forms import Call, Decision, Finished
+from stopwise.service.cascades.forms import Call, Finished, RequestDecision
 from stopwise.service.cascades.running import RunningCascade
 
 NOT_TOLD = "not told"
@@ -35,7 +35,7 @@ def finished_of(
             )
         )
     answered = [call.stage for call in calls if call.output is not None]
-    decision = Decision(**form["decision"])
+    decision = RequestDecision(**form["decision"])
     short = not calls or calls[-1].stage < decision.depth
     return Finished(
         decision=decision,
