@@ -20,7 +20,7 @@ from stopwise.service.database.open_rounds import OpenRounds
 from stopwise.service.database.replies import Replies
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.trail import Trail
-from stopwise.service.http.metrics import Metrics
+from stopwise.service.metrics import Metrics
 from stopwise.service.upstream.calls import Upstreams
 
 LOG = logging.getLogger("stopwise.service")
