@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,20 +56,29 @@ def compare(comparator: Comparator, calls: tuple[Call, ...]) -> Compared:
     return Compared(tuple(codes), found)
 
 
-def tell_learner(learner: Learner, finished: Finished, compared: Compared) -> None:
+def tell_learner(
+    learner: Learner,
+    finished: Finished,
+    compared: Compared,
+    on_begin: Callable[[int], None] = lambda sequence: None,
+) -> None:
     """Count a request as a round of the learner.
 
     The depth was drawn when the request began, perhaps by another replica; the learner is told it
     with its probability. Answers that agree go in as equal numbers: texts never reach it.
+
+    Args:
+        on_begin: told the number of the round before it ends.
     """
     decision = finished.decision
-    round = learner.begin(decision.segment)
-    depth = decision.depth
-    round.depth, round.probability = depth, decision.probability
-    if decision.advised is not None:
-        round.advised = decision.advised
-        round.advised_probability = decision.advised_probability or 0.0
-        round.unusual = True
+    advised = decision.advised
+    round = learner.begin_drawn(
+        decision.depth,
+        decision.probability,
+        decision.segment,
+        advised=None if advised is None else (advised, decision.advised_probability or 0.0),
+    )
+    on_begin(round.sequence)
     exactly = learner.reader.comparator.agree is None
     for at, call in enumerate(finished.calls):
         while at > round.depth:

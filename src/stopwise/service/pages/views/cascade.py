@@ -16,7 +16,7 @@ from stopwise.service.cascades.verdicts import (
     standing_of,
     verdict_of,
 )
-from stopwise.service.database.rounds import HOUR
+from stopwise.service.database.writing import HOUR
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
