@@ -152,7 +152,8 @@ class Learner:
         """Open a round whose depth was drawn elsewhere, as by another process of a service.
 
         Args:
-            depth, probability: what was drawn, and with which probability.
+            depth: what was drawn.
+            probability: with which probability it was.
             segment: whose evidence it adds to.
             advised: in the modes shadow and advise: the depth that enforcing would have drawn, and
                 its probability.
