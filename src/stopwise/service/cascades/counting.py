@@ -12,6 +12,9 @@ from stopwise.evidence import ABSTAINED
 from stopwise.live import Comparator, Learner
 from stopwise.service.cascades.forms import Call, Finished
 
+PATTERN = "pattern:"
+_MOST_PATTERNS = 5  # stages: beyond, there are too many patterns to count each
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -95,17 +98,21 @@ def tell_learner(
         round.end()
 
 
-def sums_of(finished: Finished, compared: Compared | None, baseline: int) -> Mapping[str, float]:
+def sums_of(
+    finished: Finished, compared: Compared | None, baseline: int, stage_count: int
+) -> Mapping[str, float]:
     """What a request adds to the sums of its hour.
 
     Names are words and numbers joined by colons: `served:1` counts answers given by stage 1,
     `seen:0:2` and `disagreed:0:2` count a pair, `half:0:2` rounds in which one of
-    the two gave no answer, `cost:1` sums what stage 1 cost and `cost2:1` its
+    the two gave no answer, `pattern:0:1:0` rounds in which the first and third answer agreed and
+    the second did not, `cost:1` sums what stage 1 cost and `cost2:1` its
     squares, `full:...` the same over full runs, `missing:WHY` counts comparisons that were due and
     did not come.
 
     Args:
         baseline: the stage that is served without Stopwise (`run_to`).
+        stage_count: of the cascade.
     """
     decision = finished.decision
     sums: Counter[str] = Counter()
@@ -137,6 +144,8 @@ def sums_of(finished: Finished, compared: Compared | None, baseline: int) -> Map
             add({"missing:failed": 1})
     for i, j, differs in compared.increments.pairs if compared is not None else ():
         add({f"seen:{i}:{j}": 1, f"disagreed:{i}:{j}": int(differs)})
+    if compared is not None and compared.codes and stage_count <= _MOST_PATTERNS:
+        add({PATTERN + ":".join(map(str, compared.codes)): 1})
     for i, one in enumerate(compared.codes if compared is not None else ()):
         for j, two in enumerate(compared.codes[:i] if compared is not None else ()):
             if (one < 0) != (two < 0):

@@ -222,7 +222,7 @@ class Recorder:
             epoch=cascade.epoch,
             segment=decision.segment,
             at=decision.at,
-            sums=sums_of(finished, compared, cascade.config.run_to),
+            sums=sums_of(finished, compared, cascade.config.run_to, count),
             counted=compared is not None,
             differ=differ,
             complete=complete,
