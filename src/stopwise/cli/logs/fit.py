@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stopwise.cli.log_options import (
+from stopwise.cli.shared.log_options import (
     Costs_,
     Example,
     Features,

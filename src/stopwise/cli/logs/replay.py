@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from stopwise.checks import fail
-from stopwise.cli.log_options import (
+from stopwise.cli.shared.log_options import (
     AbstentionsOption,
     Costs_,
     Example,
@@ -23,7 +23,7 @@ from stopwise.cli.log_options import (
     Truth,
     log_and_settings,
 )
-from stopwise.cli.run_options import AsJson, Jobs
+from stopwise.cli.shared.run_options import AsJson, Jobs
 
 if TYPE_CHECKING:
     from stopwise.logs.replaying.replay import Replay
@@ -67,7 +67,7 @@ def command(
     **stopwise replay log.csv --stages vader,amazon,google --costs 0,0.0001,0.00025 --mistake-cost
     0.1 --policy uss-ucb --order shuffled --replications 50**
     """
-    from stopwise.cli.output import print_json, progress_bar
+    from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.logs.replaying.replay import replay
 
     source, chosen = log_and_settings(

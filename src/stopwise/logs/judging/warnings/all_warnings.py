@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from stopwise.logs.formatting import share as percent
-from stopwise.logs.judging.content_warnings import falling_costs, suspicious_answers
-from stopwise.logs.judging.log_warning import LogWarning
 from stopwise.logs.judging.readings import Readings
-from stopwise.logs.judging.row_warnings import (
+from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.warnings.content_warnings import falling_costs, suspicious_answers
+from stopwise.logs.judging.warnings.log_warning import LogWarning
+from stopwise.logs.judging.warnings.row_warnings import (
     abstentions,
     changes_over_time,
     labels_alike,
     partial,
     selective_stages,
 )
-from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.settings import LogSettings
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stopwise.cli.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJson
 
 
 def command(
@@ -32,8 +32,8 @@ def command(
     cascades, **read** sees figures and pages, **label** gives labels, **admin** does everything.
     """
     from stopwise.checks import StopwiseError, fail, positive_number
-    from stopwise.cli.needs import need_service
-    from stopwise.cli.output import print_json
+    from stopwise.cli.shared.needs import need_service
+    from stopwise.cli.shared.output import print_json
 
     if action not in ("create", "list", "revoke"):
         raise fail("action", action, "create, list or revoke")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stopwise.cli.run_options import AsJson, Backend, Jobs, Scheduler
+from stopwise.cli.shared.run_options import AsJson, Backend, Jobs, Scheduler
 
 if TYPE_CHECKING:
     import polars
@@ -40,7 +40,7 @@ def command(
 
     Example: **stopwise sweep grid.toml --out results**
     """
-    from stopwise.cli.output import print_json, progress_bar, read_text
+    from stopwise.cli.shared.output import print_json, progress_bar, read_text
     from stopwise.simulation.sweep import cells_done, read_sweep, run_sweep
 
     grid = read_sweep(read_text(file), file.parent, _of_the_paper)

@@ -17,15 +17,15 @@ from stopwise.checks import (
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import TIE, optimal_stage, stopping_stages
 from stopwise.display import COLOURS, frame, html_table, new_axes
-from stopwise.patterns import IntArray as IntArray
-from stopwise.patterns import (
+from stopwise.problem.as_json import check_rows, read_problem, write_problem
+from stopwise.problem.patterns import IntArray as IntArray
+from stopwise.problem.patterns import (
     code_patterns,
     code_predictions,
     frozen,
     probabilities,
     stage_names,
 )
-from stopwise.problem_json import check_rows, read_problem, write_problem
 
 if TYPE_CHECKING:
     import polars
@@ -139,7 +139,7 @@ class Problem:
     ) -> Problem:
         """Build a binary problem with these error and disagreement rates, or say that none exists.
 
-        The truth is always 0; an output of 1 is a wrong one. See `stopwise.rates` for how.
+        The truth is always 0; an output of 1 is a wrong one. See `stopwise.problem.rates` for how.
 
         >>> Problem.from_rates([0.3, 0.1], [[0, 0.5], [0.5, 0]], Costs.from_cumulative((0, 1)))
         Traceback (most recent call last):
@@ -147,7 +147,7 @@ class Problem:
         stopwise.checks.StopwiseError: disagreements[0][1]: got 0.5, but need a rate between 0.2
         and 0.4, given the two error rates (no joint distribution exists)
         """
-        from stopwise.rates import joint_from_rates
+        from stopwise.problem.rates import joint_from_rates
 
         if len(error_rates) != costs.stage_count:
             raise fail(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stopwise.cli.run_options import AsJson, Backend, Jobs, Scheduler
+from stopwise.cli.shared.run_options import AsJson, Backend, Jobs, Scheduler
 
 if TYPE_CHECKING:
     from stopwise.problem import Problem
@@ -38,7 +38,7 @@ def command(
 
     Example: **stopwise simulate problem.json --policy uss-ts --horizon 10000 --replications 500**
     """
-    from stopwise.cli.output import print_json, progress_bar, read_text
+    from stopwise.cli.shared.output import print_json, progress_bar, read_text
     from stopwise.problem import Problem
     from stopwise.simulation.run import simulate
 
@@ -69,7 +69,7 @@ def _print(problem: Problem, result: Simulation) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from stopwise.cli.output import text_plot
+    from stopwise.cli.shared.output import text_plot
 
     console = Console(highlight=False)
     regret = result.regret

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stopwise.cli.log_options import (
+from stopwise.cli.shared.log_options import (
     AbstentionsOption,
     Costs_,
     Example,
@@ -23,7 +23,7 @@ from stopwise.cli.log_options import (
     TrailingBlanks,
     log_and_settings,
 )
-from stopwise.cli.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJson
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,7 +95,7 @@ def command(
 
     **stopwise audit --example --simulate-with truth**
     """
-    from stopwise.cli.output import print_json, progress_bar
+    from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.logs.auditing.audit import plan_audit
 
     source, chosen = log_and_settings(

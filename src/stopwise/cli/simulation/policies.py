@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stopwise.cli.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJson
 
 
 def command(
@@ -20,7 +20,7 @@ def command(
     from rich.table import Table
 
     from stopwise.checks import StopwiseError
-    from stopwise.cli.output import print_json
+    from stopwise.cli.shared.output import print_json
     from stopwise.policies.registry import policy_class, policy_names, policy_settings
 
     rows: list[dict[str, Any]] = []

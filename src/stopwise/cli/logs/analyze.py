@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stopwise.checks import StopwiseError
-from stopwise.cli.log_options import (
+from stopwise.cli.shared.log_options import (
     AbstentionsOption,
     Calls_,
     Costs_,
@@ -28,7 +28,7 @@ from stopwise.cli.log_options import (
     Truth,
     log_and_settings,
 )
-from stopwise.cli.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,7 +105,7 @@ def command(
 
     **stopwise analyze log.csv --stages small,large --costs 1,20 --agree 0.95 --level 0.95**
     """
-    from stopwise.cli.output import print_json, progress_bar, read_text
+    from stopwise.cli.shared.output import print_json, progress_bar, read_text
 
     source, chosen = log_and_settings(
         log, example, settings, sql,
@@ -120,7 +120,7 @@ def command(
             " against the last stage alone"
         )
     if agree is not None:
-        from stopwise.cli.promise import run
+        from stopwise.cli.logs.promise import run
 
         run(source, chosen, agree, seed=seed, as_json=as_json)
         return
@@ -174,7 +174,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
     )
     console.print(_stage_table(analysis))
     if analysis.per_item is not None:
-        from stopwise.cli.per_item import print_items
+        from stopwise.cli.logs.per_item import print_items
 
         print_items(console, analysis.per_item)
     if verdict.cost_bounds.measured:

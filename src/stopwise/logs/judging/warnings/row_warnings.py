@@ -8,7 +8,7 @@ import numpy as np
 
 from stopwise.costs import FloatArray
 from stopwise.logs.formatting import share as percent
-from stopwise.logs.judging.log_warning import LOW_COUNT, LogWarning, difference
+from stopwise.logs.judging.warnings.log_warning import LOW_COUNT, LogWarning, difference
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, PatternCounts
 from stopwise.logs.reading.pairs import pair_indices
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from stopwise.checks import StopwiseError, fail, known_keys, known_version, parse_json_object
 from stopwise.costs import Costs, FloatArray
-from stopwise.patterns import SUM_TOLERANCE, IntArray, json_patterns
+from stopwise.problem.patterns import SUM_TOLERANCE, IntArray, json_patterns
 
 _VERSION = 1
 _FIELDS = ("version", "costs", "cumulative", "mistake_cost", "stages", "patterns", "rows")

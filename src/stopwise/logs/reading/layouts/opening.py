@@ -12,9 +12,9 @@ from typing import Any
 from stopwise.checks import StopwiseError
 from stopwise.logs.reading.databases import Query, grouped
 from stopwise.logs.reading.files import column_types, scan
+from stopwise.logs.reading.layouts.long import open_long
+from stopwise.logs.reading.layouts.wide import open_wide
 from stopwise.logs.reading.log import Log, no_column
-from stopwise.logs.reading.long import open_long
-from stopwise.logs.reading.wide import open_wide
 from stopwise.logs.settings import LogSettings
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from stopwise.logs.formatting import printable
 from stopwise.logs.formatting import share as percent
-from stopwise.logs.judging.log_warning import LogWarning
 from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.warnings.log_warning import LogWarning
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.reading.files import collect, column_types, need_polars
 from stopwise.logs.reading.log import Log

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
-from stopwise.logs.reading.beside import beside_wide
 from stopwise.logs.reading.databases import NUMBER
 from stopwise.logs.reading.files import need_polars
+from stopwise.logs.reading.layouts.beside import beside_wide
 from stopwise.logs.reading.log import (
     COST_SUFFIX,
     Log,

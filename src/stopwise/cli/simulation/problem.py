@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stopwise.cli.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJson
 
 
 def command(
@@ -21,7 +21,7 @@ def command(
     [0, 1], "p": 0.25}, ...]}`; without `"cumulative": true` the costs are each stage's own.
     Optional: `"mistake_cost"`, `"stages"` (names), `"rows"` (pattern of every item, in order).
     """
-    from stopwise.cli.output import print_json, read_text
+    from stopwise.cli.shared.output import print_json, read_text
     from stopwise.problem import Problem
 
     known = describe(Problem.from_json(read_text(file)))

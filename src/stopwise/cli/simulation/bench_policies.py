@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stopwise.cli.run_options import Jobs
+from stopwise.cli.shared.run_options import Jobs
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
     from stopwise.bench.plan import BenchPlan
     from stopwise.bench.report import scores_of, write_report
     from stopwise.bench.runs import run_all
-    from stopwise.cli.output import print_json, progress_bar
+    from stopwise.cli.shared.output import print_json, progress_bar
 
     plan = BenchPlan(
         instances=instances,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stopwise.cli.run_options import AsJson, Jobs
+from stopwise.cli.shared.run_options import AsJson, Jobs
 
 if TYPE_CHECKING:
     from stopwise.paper.experiments import Run
@@ -39,7 +39,7 @@ def command(
 
     A quick look: **stopwise reproduce --out out/look --only 1b --replications 20 --horizon 2000**
     """
-    from stopwise.cli.output import progress_bar
+    from stopwise.cli.shared.output import progress_bar
     from stopwise.paper.reproduce import reproduce
     from stopwise.paper.running import PaperSettings
 
@@ -111,7 +111,7 @@ def _print(done: Reproduction) -> None:
 
 
 def _print_json(done: Reproduction) -> None:
-    from stopwise.cli.output import print_json
+    from stopwise.cli.shared.output import print_json
 
     print_json(
         {

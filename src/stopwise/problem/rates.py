@@ -2,8 +2,8 @@
 
 Only *which stages are wrong together* matters to rates, so a joint distribution is a distribution
 over sets of wrong stages. Up to `ENUMERATE_UP_TO` stages all sets are enumerated and a linear
-programme decides. Beyond, `stopwise.rates_search` finds the sets that are needed, because 2^50 of
-them cannot be written down.
+programme decides. Beyond, `rates_search` finds the sets that are needed, because 2^50 of them
+cannot be written down.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import FloatArray
-from stopwise.rates_search import BoolArray, search_sets, set_columns
+from stopwise.problem.rates_search import BoolArray, search_sets, set_columns
 
 ENUMERATE_UP_TO = 10
 _TOLERANCE = 1e-9

@@ -34,7 +34,7 @@ def command(
         )
     import asyncio
 
-    from stopwise.cli.needs import need_service
+    from stopwise.cli.shared.needs import need_service
 
     need_service()
     from stopwise.service.config.reading import read_config

@@ -21,8 +21,8 @@ def command(
 
     from rich.console import Console
 
-    from stopwise.cli.output import print_json
-    from stopwise.cli.per_item import reason_table
+    from stopwise.cli.logs.per_item import reason_table
+    from stopwise.cli.shared.output import print_json
     from stopwise.logs.formatting import amount
     from stopwise.logs.items.fitting import read_rule
     from stopwise.logs.items.why import reasons

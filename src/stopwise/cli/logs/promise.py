@@ -13,7 +13,7 @@ def run(source: object, settings: LogSettings, agree: float, *, seed: int, as_js
     """Make the promise on a log and print it; how stages are called shows both ways if not said."""
     from dataclasses import replace
 
-    from stopwise.cli.output import print_json
+    from stopwise.cli.shared.output import print_json
     from stopwise.costs import CALLS
     from stopwise.logs.agreeing.promise import promise
 

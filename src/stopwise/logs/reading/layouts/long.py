@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
-from stopwise.logs.reading.beside import beside_long
 from stopwise.logs.reading.files import collect, need_polars
+from stopwise.logs.reading.layouts.beside import beside_long
 from stopwise.logs.reading.log import (
     Log,
     check_count,
