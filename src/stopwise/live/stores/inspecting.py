@@ -94,8 +94,8 @@ def is_sqlite(path: str | Path) -> bool:
             return False
         with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as one:
             one.execute("PRAGMA schema_version")
-    except sqlite3.OperationalError:  # locked, or a log that cannot be read: a database all the same
-        return True
+    except sqlite3.OperationalError:
+        return True  # locked, or a log that cannot be read: a database all the same
     except (sqlite3.DatabaseError, OSError):
         return False
     return True
