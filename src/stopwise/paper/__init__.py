@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from stopwise.paper.environments import problem
     from stopwise.paper.instances import (
         Dataset,
-        Instance,
         PaperInstance,
         get_dataset,
         load_datasets,
