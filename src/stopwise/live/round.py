@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.evidence import ABSTAINED
 
 if TYPE_CHECKING:
-    from stopwise.live.bookkeeper import Bookkeeper
-    from stopwise.live.comparing.reader import Comparison
+    from stopwise.live.comparing.reader import Comparison, Reader
     from stopwise.live.items.path import ItemPath
     from stopwise.live.record import RoundRecord
 
@@ -34,6 +34,20 @@ class Advice(NamedTuple):
     probability: float
     answer: Any
     cost: float
+
+
+class Books(Protocol):
+    """What a round asks of whoever keeps the books; the bookkeeper has it all."""
+
+    reader: Reader
+    stage_count: int
+    forgotten: deque[Round]
+
+    def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
+        """Count the round and give its answer."""
+
+    async def kept(self, round: Round) -> None:
+        """Wait until the round is in the store."""
 
 
 class Round:
@@ -83,7 +97,7 @@ class Round:
 
     def __init__(
         self,
-        books: Bookkeeper,
+        books: Books,
         sequence: int,
         number: int,
         segment: str,

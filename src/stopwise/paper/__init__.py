@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stopwise.paper.environments import problem
     from stopwise.paper.instances import (
         Dataset,
+        Instance,
         PaperInstance,
         get_dataset,
         load_datasets,

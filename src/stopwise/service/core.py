@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.recorder import Recorder
+from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending
-from stopwise.service.cascades.told import finished_of
 from stopwise.service.config.forms import MODES, Config, Mode
 from stopwise.service.database.alarms import Alarms
 from stopwise.service.database.connection import open_database

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
 from stopwise.service.cascades.forms import RequestDecision
+from stopwise.service.cascades.reported_rounds import ending_name, finished_of
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.told import ending_name, finished_of
 from stopwise.service.config.tables import NAME
 from stopwise.service.core import Service
 from stopwise.service.database.keys import Key
