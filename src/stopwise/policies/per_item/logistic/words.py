@@ -39,8 +39,8 @@ def weights_in_words(rule: LogisticRule, most: int = 12) -> list[Weight]:
     >>> costs = Costs.from_stages([1, 5], mistake_cost=20)
     >>> for line in weights_in_words(LogisticRule.fit(("small", "large"), rows, costs)):
     ...     print(line.words)
-    after small, rather go on when small says refund (+1.64)
-    after small, rather stop when small says keep (-1.64)
+    after small, rather go on when small says refund (+2.1...)
+    after small, rather stop when small says keep (-2.1...)
     """
     found = []
     for stage, name in enumerate(rule.stages[:-1]):
