@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stopwise.policies.per_item.agree_in_a_row import AgreeInARow
     from stopwise.policies.per_item.logistic.policy import PerItemLogistic
     from stopwise.policies.per_item.policy import PerItem
+    from stopwise.policies.per_item.situation import ItemPolicy, RowPolicy, SituationPolicy
     from stopwise.policies.registry import (
         make_policy,
         policy_class,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         policy_to_json,
         register,
     )
-    from stopwise.policies.situation import ItemPolicy, RowPolicy, SituationPolicy
     from stopwise.policies.uss_ts import UssTs
     from stopwise.policies.uss_ts_jump import UssTsJump, UssTsTempered
     from stopwise.policies.uss_ts_literal import UssTsLiteral
@@ -43,13 +43,13 @@ _WHERE = {
     "FixedStage": "stopwise.policies.fixed",
     "Hanawal2": "stopwise.policies.hanawal2",
     "Imed": "stopwise.policies.imed",
-    "ItemPolicy": "stopwise.policies.situation",
+    "ItemPolicy": "stopwise.policies.per_item.situation",
     "Oracle": "stopwise.policies.oracle",
     "PerItem": "stopwise.policies.per_item.policy",
     "PerItemLogistic": "stopwise.policies.per_item.logistic.policy",
     "Policy": "stopwise.policies.base",
-    "RowPolicy": "stopwise.policies.situation",
-    "SituationPolicy": "stopwise.policies.situation",
+    "RowPolicy": "stopwise.policies.per_item.situation",
+    "SituationPolicy": "stopwise.policies.per_item.situation",
     "UssTs": "stopwise.policies.uss_ts",
     "UssTsJump": "stopwise.policies.uss_ts_jump",
     "UssTsLiteral": "stopwise.policies.uss_ts_literal",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stopwise.checks import fail
 from stopwise.costs import Costs
-from stopwise.policies.situation import (
+from stopwise.policies.per_item.situation import (
     ItemLearner,
     ItemPolicy,
     RowPolicy,

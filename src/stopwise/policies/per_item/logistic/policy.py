@@ -18,7 +18,7 @@ from stopwise.policies.per_item.policy import (
     full_run_probabilities,
     full_run_probability,
 )
-from stopwise.policies.situation import RowPolicy
+from stopwise.policies.per_item.situation import RowPolicy
 from stopwise.situations.observations import IntArray, Observations
 
 GROWTH = 1.5
