@@ -11,6 +11,7 @@ from stopwise.cli.shared.log_options import (
     AbstentionsOption,
     CostsOption,
     ExampleOption,
+    FeaturesOption,
     ItemOption,
     LayoutOption,
     LogFileOption,
@@ -53,6 +54,7 @@ def command(
     max_labels: MaxLabelsOption = None,
     trailing_blanks: TrailingBlanksOption = None,
     abstentions: AbstentionsOption = None,
+    features: FeaturesOption = None,
     sql: SqlOption = None,
     example: ExampleOption = False,
 ) -> None:
@@ -74,7 +76,7 @@ def command(
         log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks,
-        abstentions=abstentions,
+        abstentions=abstentions, features=features,
     )  # fmt: skip
     with progress_bar("replications", quiet=as_json) as progress:
         result = replay(
