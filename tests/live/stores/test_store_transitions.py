@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_kinds import kind, postgres, shared
 
 from made_up_cascades import made_up
-from store_kinds import kind, postgres, shared  # noqa: F401
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.live import Learner, RoundLog, SqliteStore

@@ -18,7 +18,7 @@ from stopwise.live.items.row import ItemRow
 from stopwise.live.items.shared import ItemState
 from stopwise.live.round import Round
 from stopwise.policies.per_item.rule import Decision, Rule
-from stopwise.policies.situation import SituationPolicy
+from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.situations.binning import Binning
 from stopwise.situations.observations import MOST_STAGES
 from stopwise.situations.transitions import Transitions

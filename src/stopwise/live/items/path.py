@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from stopwise.evidence import ABSTAINED
 from stopwise.live.items.features import Finder, cell_finder
 from stopwise.live.items.row import LONGEST_LABEL, label_of
-from stopwise.policies.situation import StoppingRule
+from stopwise.policies.per_item.situation import StoppingRule
 from stopwise.situations.binning import MISSING_BIN, OTHER_LABEL, Binning, written
 from stopwise.situations.keys import encode, final_key, partition_code
 
