@@ -209,11 +209,11 @@ def test_the_state_of_four_stages_is_below_a_megabyte(tmp_path):
     rule = Rule.fit(names, rows, costs)
     learner = Learner(dict(zip(names, [0.1, 0.5, 1.0, 4.0], strict=True)), rule=rule, **GIVEN)
     learner.save(tmp_path / "snapshot.json")
-    assert 10_000 < os.path.getsize(tmp_path / "snapshot.json") < 1_000_000
+    assert 10_000 < (tmp_path / "snapshot.json").stat().st_size < 1_000_000
     store = SqliteStore(tmp_path / "rounds.db")
     names_ = dict(zip(names, [0.1, 0.5, 1.0, 4.0], strict=True))
     Learner(names_, rule=rule, store=store, **GIVEN).close()
-    assert os.path.getsize(tmp_path / "rounds.db") < 1_000_000
+    assert (tmp_path / "rounds.db").stat().st_size < 1_000_000
 
 
 def test_long_outputs_are_not_kept_once_bins_are_settled_and_only_as_a_hash_before(tmp_path):
