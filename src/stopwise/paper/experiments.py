@@ -30,7 +30,7 @@ class MarginCurve:
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """A figure of the paper: what is run for it."""
 
     id: str
@@ -96,7 +96,7 @@ class PaperRun:
 
 
 @cache
-def load_figures() -> dict[str, Figure]:
+def load_figures() -> dict[str, PaperFigure]:
     """The six figures, by id.
 
     >>> list(load_figures())
@@ -105,12 +105,12 @@ def load_figures() -> dict[str, Figure]:
     return {id: _figure(id, form) for id, form in read_toml("experiments.toml").items()}
 
 
-def _figure(id: str, form: dict[str, Any]) -> Figure:
+def _figure(id: str, form: dict[str, Any]) -> PaperFigure:
     margin_curves = {
         name: MarginCurve(row["optimal_arm"], row["varied_arm"], tuple(row["first_costs"]))
         for name, row in form.get("margin_curves", {}).items()
     }
-    return Figure(
+    return PaperFigure(
         id=id,
         title=form["title"],
         dataset=form["dataset"],
@@ -122,7 +122,7 @@ def _figure(id: str, form: dict[str, Any]) -> Figure:
     )
 
 
-def choose_figures(only: Sequence[str]) -> list[Figure]:
+def choose_figures(only: Sequence[str]) -> list[PaperFigure]:
     """The figures with these ids; all if none is named.
 
     >>> [figure.id for figure in choose_figures(["2c"])]
@@ -148,7 +148,7 @@ def list_runs(only: Sequence[str] = ()) -> list[PaperRun]:
     ]
 
 
-def _runs_over_rounds(figure: Figure) -> Iterator[PaperRun]:
+def _runs_over_rounds(figure: PaperFigure) -> Iterator[PaperRun]:
     dataset = get_dataset(figure.dataset)
     for number in figure.instances:
         costs = dataset.instance(number).costs
@@ -158,7 +158,7 @@ def _runs_over_rounds(figure: Figure) -> Iterator[PaperRun]:
                 yield PaperRun(figure.id, dataset.name, str(number), source, policy, environment)
 
 
-def _runs_over_margins(figure: Figure) -> Iterator[PaperRun]:
+def _runs_over_margins(figure: PaperFigure) -> Iterator[PaperRun]:
     for name, curve in (figure.margin_curves or {}).items():
         for margin in figure.margins:
             environment = margin_environment(figure, curve, margin)
@@ -169,7 +169,9 @@ def _runs_over_margins(figure: Figure) -> Iterator[PaperRun]:
                     )
 
 
-def margin_environment(figure: Figure, curve: MarginCurve, margin: float) -> Environment | None:
+def margin_environment(
+    figure: PaperFigure, curve: MarginCurve, margin: float
+) -> Environment | None:
     """The calibrated joint distribution under costs that give this margin, or None.
 
     C_j = C_i* + p_i*j + xi for the varied arm, and with `other_margin` for any other arm beyond the

@@ -8,7 +8,7 @@ from html import escape
 
 from stopwise.paper import page, prose
 from stopwise.paper.comparison import ComparedPoint, check_claims, compare
-from stopwise.paper.experiments import Figure, load_figures, margin_environment
+from stopwise.paper.experiments import PaperFigure, load_figures, margin_environment
 from stopwise.paper.figures import POLICY_NAMES
 from stopwise.paper.instances import Dataset, DistributionSource, load_datasets
 from stopwise.paper.page import Raw, mark, show_margin, show_regret, sign, table
@@ -45,7 +45,7 @@ def build_report(
     return page.whole_page(TITLE, "\n".join(sections))
 
 
-def _head(results: Results, figures: Sequence[Figure], settings: PaperSettings) -> str:
+def _head(results: Results, figures: Sequence[PaperFigure], settings: PaperSettings) -> str:
     engines = ", ".join(sorted({result.engine for _, result in results})) or "none"
     missing = [id for id in load_figures() if id not in {figure.id for figure in figures}]
     lines = [
@@ -168,7 +168,7 @@ def _flags_table(
 
 
 def _figure(
-    figure: Figure, svg: bytes, compared: Sequence[ComparedPoint], settings: PaperSettings
+    figure: PaperFigure, svg: bytes, compared: Sequence[ComparedPoint], settings: PaperSettings
 ) -> str:
     rows = [row for row in compared if row.run.figure == figure.id]
     caption = f"Figure {figure.id}. {figure.title}. Lines and bars: ours. Open markers: published."
@@ -211,7 +211,7 @@ def _figure(
     )
 
 
-def _sweep_note(figure: Figure) -> str:
+def _sweep_note(figure: PaperFigure) -> str:
     missing = [
         f"{name.replace('-', ' ')}, ξ = {margin:+.2f}"
         for name, curve in (figure.margin_curves or {}).items()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stopwise.live.batching.batch import Batch
-from stopwise.live.batching.columns import Columns
+from stopwise.live.batching.columns import OutputColumns
 from stopwise.live.batching.items import take
 from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
@@ -201,7 +201,7 @@ class _ColumnRounds:
         self.depths = np.empty(size, dtype=np.int64)
         self.probabilities = np.empty(size)
         self.groups: list[_Group] = []
-        self.columns = Columns(size)
+        self.columns = OutputColumns(size)
         for segment, rows in _grouped(segments, size):
             first, number, depths, p = self.learner.begin_many(len(rows), segment)
             if len(rows) == size:

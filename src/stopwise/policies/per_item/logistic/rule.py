@@ -32,7 +32,7 @@ from stopwise.checks import (
 )
 from stopwise.costs import Costs
 from stopwise.decisions import TIE
-from stopwise.policies.per_item.logistic.columns import Columns
+from stopwise.policies.per_item.logistic.columns import RowNumbers
 from stopwise.policies.per_item.logistic.features import numbers_of
 from stopwise.policies.per_item.logistic.model import Model, fit_model, library
 from stopwise.policies.per_item.rule import RuleDecision
@@ -44,7 +44,7 @@ VERSION = 1
 STRENGTH = 1.0
 """C of the regressions: weights are drawn to 0, as far as rows do not say otherwise."""
 
-Labels = tuple[Observations, IntArray]
+LabelledRows = tuple[Observations, IntArray]
 """Complete rows that somebody labelled, and the code of each right answer."""
 
 
@@ -71,7 +71,7 @@ class LogisticRule:
     """
 
     stages: tuple[str, ...]
-    columns: Columns
+    columns: RowNumbers
     models: tuple[tuple[Model, ...], ...]
     costs: Costs
     reference: str | int = "auto"
@@ -106,7 +106,7 @@ class LogisticRule:
         trust: float | None = None,
         strength: float = STRENGTH,
         full: NDArray[np.bool_] | None = None,
-        labelled: Labels | None = None,
+        labelled: LabelledRows | None = None,
     ) -> LogisticRule:
         """Fit on rounds; `full` says which were full runs, by default all if all are complete.
 
@@ -118,7 +118,7 @@ class LogisticRule:
         whole = rows.complete
         if not whole.any():
             raise StopwiseError("per-item-logistic: no row on which every stage was called")
-        columns = Columns.fit(rows)
+        columns = RowNumbers.fit(rows)
         bare = Observations(rows.labels, rows.codes, rows.confidences)
         counts = Transitions.of(bare, columns.binning, full=full)
         if labelled is not None:
@@ -237,7 +237,7 @@ class LogisticRule:
             raise fail("models", str(error), "intercept and weights of each regression") from None
         return cls(
             tuple(str(stage) for stage in form["stages"]),
-            Columns.from_dict(form["columns"]),
+            RowNumbers.from_dict(form["columns"]),
             models,
             Costs.from_stages(form["costs"], form.get("mistake_cost", 1.0)),
             form.get("reference", "auto"),
@@ -257,7 +257,7 @@ _FIELDS = (
 def _fit_back(
     rows: Observations,
     full: NDArray[np.bool_],
-    columns: Columns,
+    columns: RowNumbers,
     held: Held,
     strength: float,
 ) -> tuple[tuple[Model, ...], ...]:
