@@ -153,10 +153,11 @@ def least_loss(held: Held, rows: Observations) -> IntArray:
     """The stage whose answer loses least, given all outputs; the deepest of equals.
 
     >>> from stopwise.situations.references import hold_against
-    >>> rows = Observations(("no", "yes"), np.array([[0, 0, 1]] * 50 + [[0, 0, 0]] * 50))
-    >>> held = hold_against(Transitions.of(rows, Binning.fit(rows)), "consensus")
-    >>> least_loss(held, rows.where(np.array([0, 99]))).tolist()      # two against one
-    [1, 2]
+    >>> codes = np.array([[0, 0, 0]] * 40 + [[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 40)
+    >>> rows = Observations(("no", "yes"), codes)
+    >>> held = hold_against(Transitions.of(rows, Binning.fit(rows)))
+    >>> least_loss(held, rows.where(np.array([0, 87]))).tolist()      # two against one
+    [2, 1]
     """
     losses = held.loss(partitions(np.where(rows.codes < 0, -1, rows.codes)))
     return np.asarray(rows.stage_count - 1 - losses[:, ::-1].argmin(axis=1))
