@@ -145,6 +145,10 @@ class PairLearner:
                 inverse[j] = inverse[j] - np.outer(moved, moved) / (1 + context @ moved)
         return depths
 
+    def answering(self, rows: Observations) -> IntArray:
+        """The stage that was played, as in the paper."""
+        return np.full(len(rows), rows.stage_count - 1, dtype=np.int64)
+
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Take finished rounds."""
         self.round += len(rows)
