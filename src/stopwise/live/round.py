@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stopwise.live.bookkeeper import Bookkeeper
     from stopwise.live.comparing.reader import Comparison
     from stopwise.live.items.path import Path
+    from stopwise.live.items.row import Features
     from stopwise.live.record import RoundRecord
 
 
@@ -80,7 +81,7 @@ class Round:
     counted: bool = False  # its situations, which an interrupt must not count twice
     rule_depth: int | None = None  # where the rule says to stop, once it has
     path: Path | None = None  # the situations so far
-    features: Mapping[str, float | str] | None = None  # what is known before the first call
+    features: Features | None = None  # what is known before the first call
     answer_from: int | None = None  # only so many of the first stages may give the answer
 
     def __init__(
