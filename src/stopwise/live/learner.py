@@ -138,9 +138,16 @@ class Learner:
 
     # ---- rounds ------------------------------------------------------------------------------
 
-    def begin(self, segment: str = "") -> Round:
-        """Open a round: its depth is drawn now, from all rounds that have ended so far."""
-        return self._books.begin(segment)
+    def begin(self, segment: str = "", features: Mapping[str, Any] | None = None) -> Round:
+        """Open a round: its depth is drawn now, from all rounds that have ended so far.
+
+        Args:
+            segment: whose evidence it uses and adds to.
+            features: what is known of the item, by name, for a policy that decides per item.
+        """
+        if features is None:
+            return self._books.begin(segment)
+        return self._books.begin_knowing(segment, features)
 
     def begin_drawn(
         self,
@@ -207,6 +214,11 @@ class Learner:
     def stops(self, round: Round) -> bool:
         """Whether a round that is decided per item stops after the stages it has called."""
         return self._books.stops(round)
+
+    @property
+    def per_item(self) -> bool:
+        """Whether rounds are decided per item, after each stage."""
+        return self._books.items is not None
 
     @property
     def transitions(self) -> Transitions | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ from stopwise.evidence import ABSTAINED
 if TYPE_CHECKING:
     from stopwise.live.comparing.reader import Comparison, Reader
     from stopwise.live.items.path import ItemPath
+    from stopwise.live.items.row import Features
     from stopwise.live.record import RoundRecord
 
 
@@ -94,7 +95,7 @@ class Round:
     counted: bool = False  # its situations, which an interrupt must not count twice
     rule_depth: int | None = None  # where the rule says to stop, once it has
     path: ItemPath | None = None  # the situations so far
-    features: Mapping[str, float | str] | None = None  # what is known before the first call
+    features: Features | None = None  # what is known before the first call
     answer_from: int | None = None  # only so many of the first stages may give the answer
 
     def __init__(

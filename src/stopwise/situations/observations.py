@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stopwise.arrays import FloatArray, IntArray
+from stopwise.arrays import FloatArray as FloatArray
+from stopwise.arrays import IntArray as IntArray
 from stopwise.checks import fail
 
 ABSTAINED = -1

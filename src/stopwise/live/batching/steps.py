@@ -10,7 +10,7 @@ batch turns from the one into the other at the stage where it becomes necessary.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +63,7 @@ def answer_batch(
     items: Any,
     segments: str | Sequence[str],
     deadline: float | None = None,
+    features: Sequence[Mapping[str, Any]] | None = None,
 ) -> Steps:
     """Answer the items of one batch.
 
@@ -72,6 +73,7 @@ def answer_batch(
         items: the items.
         segments: one for all, or one for each.
         deadline: seconds that calls for one item may take together.
+        features: what is known of each item.
     """
     if runner.learner.in_columns and caller.stages[0].batch and deadline is None:
         return (yield from _in_columns(caller, runner, items, segments))
@@ -82,7 +84,8 @@ def answer_batch(
         spent: BudgetError | None = None
         try:
             for at in range(done, len(items)):
-                rounds.append(runner.learner.begin(_segment(segments, at)))
+                known = None if features is None else features[at]
+                rounds.append(runner.learner.begin(_segment(segments, at), known))
         except BudgetError as error:
             spent = error
         if spent is not None and not rounds:

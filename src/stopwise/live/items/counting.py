@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def observations_of(rows: Sequence[ItemRow], stage_count: int) -> Observations:
     )
 
 
-def _column(values: Sequence[float | str | None]) -> NDArray[np.str_] | FloatArray:
+def _column(values: Sequence[Any]) -> NDArray[np.str_] | FloatArray:
     if any(isinstance(value, str) for value in values):
         return np.asarray(["nan" if value is None else str(value) for value in values])
     return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -133,7 +133,7 @@ class SqlStore(ABC):
             len(items.stages),
             items.first_rounds,
             items.take,
-            None if items.given is None else items.given.counts,
+            items.given,
         )
 
     def _check_cascade(self, connection: Connection, settings: LearnerSettings, seed: int) -> None:

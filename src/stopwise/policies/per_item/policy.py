@@ -61,7 +61,9 @@ class PerItem(SituationPolicy):
 
     def rule(self, stages: tuple[str, ...], counts: Transitions, costs: Costs) -> Rule:
         """The rule that follows from what was counted."""
-        return Rule(stages, counts, costs, self.reference, self.trust)
+        made = Rule(stages, counts, costs, self.reference, self.trust)
+        _ = made.going_on  # now: the counts go on counting, and a rule is of this moment
+        return made
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         """Where nothing is known of an item: the best single stage against the reference."""

@@ -43,6 +43,9 @@ class ItemLearner(Protocol):
     def depths(self, rows: Observations) -> IntArray:
         """Where items would stop; of complete rows, but it looks at no stage beyond."""
 
+    def answering(self, rows: Observations) -> IntArray:
+        """Of rows that called every stage: whose answer is the likeliest to be right."""
+
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Take finished rounds; `full` says which were full runs."""
 

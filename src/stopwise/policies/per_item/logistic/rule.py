@@ -36,6 +36,7 @@ from stopwise.policies.per_item.logistic.columns import RowNumbers
 from stopwise.policies.per_item.logistic.features import numbers_of
 from stopwise.policies.per_item.logistic.model import Model, fit_model, library
 from stopwise.policies.per_item.rule import RuleDecision
+from stopwise.situations.binning import Binning
 from stopwise.situations.observations import NOT_CALLED, Observations
 from stopwise.situations.references import Held, hold_against
 from stopwise.situations.transitions import Transitions
@@ -119,12 +120,7 @@ class LogisticRule:
         if not whole.any():
             raise StopwiseError("per-item-logistic: no row on which every stage was called")
         columns = RowNumbers.fit(rows)
-        bare = Observations(rows.labels, rows.codes, rows.confidences)
-        counts = Transitions.of(bare, columns.binning, full=full)
-        if labelled is not None:
-            seen = labelled[0]
-            counts.add_labels(Observations(seen.labels, seen.codes, seen.confidences), labelled[1])
-        held = hold_against(counts, reference, trust)
+        held = held_of(rows, full, columns.binning, reference, trust, labelled)
         models = _fit_back(rows, full, columns, held, strength)
         return cls(
             stages, columns, models, costs, reference, trust, held.doubt, len(rows), library()
@@ -252,6 +248,23 @@ _FIELDS = (
     "version", "rule", "stages", "costs", "mistake_cost", "reference", "trust", "doubt", "rows",
     "fitted_by", "columns", "models",
 )  # fmt: skip
+
+
+def held_of(
+    rows: Observations,
+    full: NDArray[np.bool_],
+    binning: Binning,
+    reference: str | int,
+    trust: float | None,
+    labelled: LabelledRows | None = None,
+) -> Held:
+    """What answers are held against, from these rounds."""
+    bare = Observations(rows.labels, rows.codes, rows.confidences)
+    counts = Transitions.of(bare, binning, full=full)
+    if labelled is not None:
+        seen = labelled[0]
+        counts.add_labels(Observations(seen.labels, seen.codes, seen.confidences), labelled[1])
+    return hold_against(counts, reference, trust)
 
 
 def _fit_back(
