@@ -1,6 +1,7 @@
 """The shape of the tree: a name is one thing, and a room is small enough to be looked over."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -48,3 +49,23 @@ def test_rooms_hold_few_files():
         if len(own) > LARGEST_ROOM:
             crowded[str(folder.relative_to(SOURCE))] = len(own)
     assert crowded == {}
+
+
+WRITES = re.compile(r"\b(?:write_text|write_bytes|to_csv|write_csv|savefig|write_parquet)\(([^)]*)")
+
+
+def test_whole_files_are_written_in_one_place():
+    """Only `storage.write_whole` writes whole files, so that all of them survive a power cut."""
+    allowed = {
+        "simulation/kernels/cache.py",  # a stamp beside compiled code: lost, it is compiled again
+        "storage.py",
+    }
+    wrong = []
+    for path in MODULES:
+        name = path.relative_to(SOURCE).as_posix()
+        for line in path.read_text(encoding="utf-8").splitlines():
+            given = WRITES.search(line)
+            into_memory = given is not None and given[1].startswith(("buffer", "picture"))
+            if name not in allowed and given and not into_memory and ">>>" not in line:
+                wrong.append((name, line.strip()))
+    assert wrong == []

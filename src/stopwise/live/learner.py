@@ -54,7 +54,7 @@ class Learner:
             the outputs that are not abstentions.
         measured: let running means of the costs that rounds report enter the rule. The costs given
             in `stages` then count as one call each.
-        half_life: after so many rounds of a segment, evidence counts half. None keeps all.
+        half_life: after this number of rounds of a segment, evidence counts half. None keeps all.
         full_run_rate: share of rounds that are sent through all stages whatever the policy says.
         drift: watch disagreement rates and raise alarms.
         on_drift: called with every `DriftAlarm`.

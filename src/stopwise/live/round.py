@@ -96,7 +96,7 @@ class Round:
     rule_depth: int | None = None  # where the rule says to stop, once it has
     path: ItemPath | None = None  # the situations so far
     features: Features | None = None  # what is known before the first call
-    answer_from: int | None = None  # only so many of the first stages may give the answer
+    answer_from: int | None = None  # only the stages before this one may give the answer
 
     def __init__(
         self,

@@ -37,7 +37,8 @@ TruthOption = Annotated[
     str | None, typer.Option(help="A column of right answers, only to score with.")
 ]
 SettingsFileOption = Annotated[
-    Path | None, typer.Option("--settings", help="A TOML file with these settings; flags win.")
+    Path | None,
+    typer.Option("--settings", help="A TOML file with these settings; options given here win."),
 ]
 ItemOption = Annotated[str | None, typer.Option(help="The column that names items.")]
 LayoutOption = Annotated[

@@ -126,7 +126,9 @@ def deterministic_stage(evidence: Evidence, costs: Costs) -> int:
     >>> deterministic_stage(Evidence.from_counts(seen, disagreed), costs)
     0
     """
-    seen, x = evidence.seen, costs.thresholds
+    seen, thresholds = evidence.seen, costs.thresholds
     # A pair that was never seen rules nothing out, but for a threshold above any disagreement.
     rates = np.divide(evidence.disagreed, seen, out=np.full(seen.shape, np.inf), where=seen > 0)
-    return first_passing_stage(np.where(x >= 1, np.inf, x), np.where(x >= 1, 0.0, rates))
+    return first_passing_stage(
+        np.where(thresholds >= 1, np.inf, thresholds), np.where(thresholds >= 1, 0.0, rates)
+    )

@@ -26,7 +26,7 @@ _PRICES = np.geomspace(0.3, 300, 25)
 """Prices that are tried, in units of the last stage's cost."""
 
 _WRONG_BY = (0.7, 1.0, 1.4)
-"""Risks are estimated from few rows: a design should do well if they are off by so much."""
+"""Risks are estimated from few rows: a design should do well if they are off by this factor."""
 
 _PULL = np.array([1e-3, 0.1, 0.3])
 
