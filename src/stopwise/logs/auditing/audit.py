@@ -165,6 +165,13 @@ class Audit:
         to_label: the names of these items.
         guess: the best guess with the labels there are; the stage itself once it is settled.
         notes: what should be said about the labels and the log.
+
+    >>> import stopwise as sw
+    >>> begun = sw.audit(sw.example_log(), {}, **sw.example_settings())
+    >>> begun.settled, begun.labels, len(begun.in_question) > 1
+    (False, 0, True)
+    >>> begun.to_label[0] == str(begun.next_items[0])
+    True
     """
 
     stages: tuple[str, ...]
@@ -205,6 +212,11 @@ def plan_audit(
         strict: settle only by confidence sequences, which hold for any log and at any time; it
             takes about half as many labels again, or more.
         show: a column to show beside the items.
+
+    >>> import stopwise as sw
+    >>> plan = plan_audit(sw.example_log(), tolerance=0.01, **sw.example_settings())
+    >>> plan.rows.stages, len(plan.rows.codes)
+    (('tree', 'linear', 'kernel'), 1797)
     """
     settings = refuse_alone(settings_from(settings, given))
     accepted = "a cost of 0 or more: a difference per item that does not matter"
