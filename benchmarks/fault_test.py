@@ -104,9 +104,7 @@ def _cut(*sockets: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def cutting_proxy(
-    server: postgres_server.Server, url: str, rate: float
-) -> Iterator[tuple[str, CuttingProxy]]:
+def cutting_proxy(url: str, rate: float) -> Iterator[tuple[str, CuttingProxy]]:
     """An address that leads through a proxy."""
     import psycopg
 
