@@ -15,13 +15,13 @@ def test_connections_cut_during_commit_count_every_round_once(
 ) -> None:
     if not postgres.ours:
         pytest.skip("the server that STOPWISE_TEST_POSTGRES names has no socket of ours")
-    fault_test.cut_during_commit(postgres, tmp_path, durability, 8)
+    fault_test.cut_during_commit(postgres, tmp_path, durability, 5)
 
 
 def test_processes_that_are_killed_beside_others_lose_nothing_acknowledged(
     postgres: Any, tmp_path: Path
 ) -> None:
-    fault_test.killed(postgres, tmp_path, "round", 3)
+    fault_test.killed(postgres, tmp_path, "round", 2)
 
 
 def test_a_server_stopped_at_once_under_three_processes_loses_nothing(
