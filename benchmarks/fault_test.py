@@ -145,7 +145,7 @@ def work(url: str, seed: int, folder: Path, durability: Durability) -> None:
         with contextlib.suppress(StoreError):
             learner.flush()
     learner.close()
-    (folder / f"done-{seed}").write_text(str(number))
+    (folder / f"done-{seed}").write_text(str(number - learner.store_status.unrecorded))
 
 
 class Writers:
