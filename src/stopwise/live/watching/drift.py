@@ -34,7 +34,7 @@ from stopwise.live.counters.pairs import pair_count, pair_list
 from stopwise.live.record import check_whole
 
 _DENSE = 8  # steps are kept so that gaps are at most this part of their age
-_RICHEST = 200.0  # no bet that goes on is worth so much: it would have raised an alarm before
+_RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun again
 _SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
 
 
