@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -34,8 +35,16 @@ def need_polars() -> Any:
     return load("reading logs", "polars")
 
 
-def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
-    """A lazy frame over a log, the name to call it by in messages, and whether it is CSV.
+@dataclass(frozen=True)
+class TextFiles:
+    """The CSV files of a log, which are looked at again where a value may be missing."""
+
+    paths: tuple[str, ...]
+    separator: str
+
+
+def scan(log: object) -> tuple[pl.LazyFrame, str, TextFiles | None]:
+    """A lazy frame over a log, the name to call it by in messages, and its files if it is CSV.
 
     >>> import polars
     >>> frame, name, _ = scan(polars.DataFrame({"a": [1]}))
@@ -44,11 +53,11 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
     """
     polars = need_polars()
     if isinstance(log, polars.LazyFrame):
-        return log, "log", False
+        return log, "log", None
     if isinstance(log, polars.DataFrame):
-        return log.lazy(), "log", False
+        return log.lazy(), "log", None
     if type(log).__module__.partition(".")[0] == "pandas":
-        return _from_pandas(log), "log", False
+        return _from_pandas(log), "log", None
     several = log if isinstance(log, list | tuple) else [log]
     if not several or not all(isinstance(one, str | Path) for one in several):
         raise fail("log", log, ACCEPTED)
@@ -63,12 +72,15 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
     if kind == "CSV":
         _refuse_other_headers(files)
     if kind == "Parquet":
-        return polars.scan_parquet(files, glob=False), path, False
+        return polars.scan_parquet(files, glob=False), path, None
     if kind == "JSON lines":
-        return polars.scan_ndjson(files, infer_schema_length=None), path, False
+        return polars.scan_ndjson(files, infer_schema_length=None), path, None
     separator = _separator(Path(files[0]))
     frame = polars.scan_csv(files, infer_schema=False, separator=separator, glob=False)
-    return frame, path, True
+    if any(map(_ends_blank, files)):
+        # Blank lines at the end of a file are no rows.
+        frame = frame.filter(~polars.all_horizontal(polars.all().is_null()))
+    return frame, path, TextFiles(tuple(files), separator)
 
 
 def _files(path: str) -> list[str]:
@@ -221,6 +233,14 @@ def _header(path: Path) -> str:
             return file.readline(1_000_000).decode("utf-8", errors="replace").strip("\r\n")
     except (OSError, EOFError) as error:
         raise StopwiseError(f"{path}: cannot be read ({error})") from None
+
+
+def _ends_blank(file: str) -> bool:
+    """Whether a file ends with blank lines; a packed one is looked at when it has short rows."""
+    with Path(file).open("rb") as opened:
+        opened.seek(max(opened.seek(0, 2) - 4, 0))
+        end = opened.read(4)
+    return file.lower().endswith(".gz") or end.replace(b"\r", b"").endswith(b"\n\n")
 
 
 def _separator(path: Path) -> str:
