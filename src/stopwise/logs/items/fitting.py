@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Unpack
 
@@ -58,6 +59,8 @@ def fit(
         index = np.flatnonzero(differ)
         if 0 <= labels < len(index):
             index = np.random.default_rng(seed).choice(index, labels, replace=False)
+        for note in rows.notes:
+            warnings.warn(note, UserWarning, stacklevel=2)
         rule.counts.add_labels(met.where(index), rows.truth[index])
     return rule
 

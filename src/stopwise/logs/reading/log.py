@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 COST_SUFFIX = ":cost"
+TRUTHS = "truths"
+"""Of a long log: how many different truths an item has."""
 
 
 @dataclass(frozen=True)
