@@ -127,9 +127,10 @@ def vote_shares(codes: ArrayLike, number: ArrayLike | None = None) -> FloatArray
     distance = np.where(np.isnan(distance), 1.0, distance)
     alike = np.zeros_like(distance)
     for family in _families(distance):
-        outside = np.setdiff1d(np.arange(len(distance)), family)
-        within = np.ix_(family, family)
-        nearest = COPY_SHARE * float(distance[np.ix_(family, outside)].min())
+        members = np.array(family)
+        outside = np.setdiff1d(np.arange(len(distance)), members)
+        within = np.ix_(members, members)
+        nearest = COPY_SHARE * float(distance[np.ix_(members, outside)].min())
         if nearest > 0:
             found = max(1 - float(distance[within].max()) / nearest, 0.0)
             alike[within] = np.maximum(alike[within], found)
@@ -143,7 +144,7 @@ def _families(distance: FloatArray) -> list[list[int]]:
     found = []
     while len(groups) > 2:
         pairs = [(a, b) for a in range(len(groups)) for b in range(a)]
-        a, b = min(pairs, key=lambda ab: distance[np.ix_(groups[ab[0]], groups[ab[1]])].min())
+        a, b = min(pairs, key=lambda ab: distance[groups[ab[0]]][:, groups[ab[1]]].min())
         groups.append(sorted(groups.pop(a) + groups.pop(b)))
         found.append(groups[-1])
     return found

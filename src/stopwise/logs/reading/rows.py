@@ -139,7 +139,8 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         )
     # Labels of the truth that no stage gives come after those of the stages.
     known = tuple(labels)
-    truth, notes = None, ()
+    truth: IntArray | None = None
+    notes: tuple[str, ...] = ()
     if "truth" in extra:
         truth, notes = _truth(log, table, labels)
         truth = truth[complete]
