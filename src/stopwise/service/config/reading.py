@@ -113,6 +113,7 @@ def _server(table: Table) -> ServerConfig:
         max_requests=table.whole("max_requests", usual.max_requests, least=1),
         public_url=table.url("public_url") if table.has("public_url") else None,
         log_level=table.choice("log_level", usual.log_level, ("debug", "info", "warning", "error")),
+        opentelemetry=table.text("opentelemetry", usual.opentelemetry),
     )
     table.value("public_url", None)
     table.done()
