@@ -127,8 +127,11 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
-    events = Events()
+    events, size = Events(), 0
     async for part in response.content.iter_any():
+        size += len(part)
+        if size > _LONGEST:
+            raise UpstreamError("answer too long")
         for event in events.feed(part):
             yield event
     for event in events.close():
