@@ -12,7 +12,10 @@ import time
 import urllib.request
 from typing import Any
 
+import pytest
+
 from stopwise.service.core import Service
+from stopwise.service.example import running
 from stopwise.service.example.detectors import make_detectors
 from stopwise.service.example.feeder import truth_of
 from stopwise.service.example.running import run_example
@@ -30,8 +33,12 @@ def test_the_stages_are_real() -> None:
     assert not {row.text for row in known} & {row.text for row in asked}
 
 
-def test_it_learns_and_then_reveals_the_truth(free_port: int) -> None:
+def test_it_learns_and_then_reveals_the_truth(
+    free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: dict[str, Any] = {}
+    known, asked = read_texts()
+    monkeypatch.setattr(running, "read_texts", lambda: (known, asked[:120]))
 
     async def play() -> None:
         stop = asyncio.Event()
@@ -39,8 +46,6 @@ def test_it_learns_and_then_reveals_the_truth(free_port: int) -> None:
         async def watch(service: Service) -> None:
             assert service.example is not None
             assert service.example.truth is None
-            feeder: Any = service.example
-            feeder._texts = feeder._texts[:120]
             while service.example.sent < 40:
                 await asyncio.sleep(0.01)
             # Somebody makes the first key: the texts go on, under a key of their own.
