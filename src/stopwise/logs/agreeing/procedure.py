@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.costs import FloatArray
 from stopwise.logs.agreeing.describing import Describer
 from stopwise.logs.agreeing.looks import Design, designs
 from stopwise.logs.agreeing.planning import best_design
 from stopwise.logs.agreeing.regression import fit_logistic, risks
 from stopwise.logs.agreeing.seen import Seen
-from stopwise.situations.observations import NOT_CALLED, IntArray
+from stopwise.situations.observations import NOT_CALLED
 
 _FIRST = (1.2, 2.0)
 """How many items run to the end at first, in roots of their number; more with stages between."""
@@ -37,7 +38,7 @@ _FEWEST_TAKEN = 50
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemOutcomes:
     """What became of every item.
 
     Attributes:
@@ -104,7 +105,7 @@ def keep_promise(
     alpha: float,
     random: np.random.Generator,
     features: Mapping[str, NDArray[Any]] | None = None,
-) -> Outcome:
+) -> ItemOutcomes:
     """Answer all items so that more than `allowed` differ with a chance of at most `alpha`.
 
     Args:
@@ -141,7 +142,7 @@ def keep_promise(
     early = taken & ~looked
     late = np.flatnonzero(~early)
     seen.reach(late, seen.last)
-    return Outcome(np.where(early, at, seen.last), looked, design, found, plan.price)
+    return ItemOutcomes(np.where(early, at, seen.last), looked, design, found, plan.price)
 
 
 def _draw_first(count: int, last: int, random: np.random.Generator) -> IntArray:

@@ -16,8 +16,14 @@ from stopwise.problem import IntArray
 
 PARTS = 20
 
-Run = tuple[IntArray, IntArray]
-"""Which rows a run met, in order, and the depth of each round."""
+
+@dataclass(frozen=True)
+class RunDepths:
+    """One run: which rows it met, in order, how deep each round went, and who answered it."""
+
+    index: IntArray
+    depths: IntArray
+    answering: IntArray
 
 
 @dataclass(frozen=True)
@@ -63,10 +69,13 @@ class Scorer:
             self.best_total = float(totals.min())
             self.optimal_stage = optimal_stage(totals)
 
-    def values(self, index: IntArray, depths: IntArray) -> dict[str, float]:
-        """Averages over the items of a run."""
+    def values(
+        self, index: IntArray, depths: IntArray, answering: IntArray | None = None
+    ) -> dict[str, float]:
+        """Averages over the items of a run; by default the stage that is stopped at answers."""
         rows = self.rows
-        answers = rows.answers[index, depths]
+        answering = depths if answering is None else answering
+        answers = rows.answers[index, answering]
         last = rows.answers[index, -1]
         found = {
             "cost": float(rows.spent[index, depths].mean()),
@@ -74,7 +83,7 @@ class Scorer:
             "no_answer": float((answers < 0).mean()),
         }
         if self._wrong is not None:
-            found["error_rate"] = float(self._wrong[index, depths].mean())
+            found["error_rate"] = float(self._wrong[index, answering].mean())
             total = found["error_rate"] + found["cost"] / rows.costs.mistake_cost
             found["regret"] = total - self.best_total
         return found
@@ -90,18 +99,18 @@ class Scorer:
 
 
 def summarise(
-    name: str, scorer: Scorer, runs: list[Run]
+    name: str, scorer: Scorer, runs: list[RunDepths]
 ) -> tuple[ReplayOutcome, tuple[tuple[int, tuple[float, ...]], ...]]:
     """The outcome of a policy over its runs, and its stage share in each part of the rounds."""
     count = len(scorer.rows.stages)
-    values = [scorer.values(*run) for run in runs]
+    values = [scorer.values(run.index, run.depths, run.answering) for run in runs]
     means = {key: float(np.mean([v[key] for v in values])) for key in values[0]}
     widths = {
         f"{key}_half_width": _half_width([v[key] for v in values])
         for key in ("cost", "differs", "regret")
         if key in values[0]
     }
-    depths = np.stack([depths for _, depths in runs])
+    depths = np.stack([run.depths for run in runs])
     ends = np.unique(np.linspace(0, depths.shape[1], PARTS + 1).round().astype(int))
     over_time = tuple(
         (int(end), shares_of(depths[:, start:end].ravel(), count))
