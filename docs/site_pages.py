@@ -75,8 +75,8 @@ def _option_row(option: Any) -> str:
     if option.required:
         shown = "must be given"
     else:
-        told = isinstance(usual, (str, int, float)) and not isinstance(usual, bool)
-        shown = f"`{usual}`" if told else ""
+        plain = isinstance(usual, (str, int, float)) and not isinstance(usual, bool)
+        shown = f"`{usual}`" if plain else ""
     text = (option.help or "").replace("|", "\\|")
     return f"| {', '.join(f'`{name}`' for name in _names(option))} | {text} | {shown} |"
 

@@ -288,8 +288,8 @@ def assess(plan: AuditPlan, order: IntArray, truth: Mapping[int, int], batch: in
     left = tuple(stage for stage in plan.candidates if stage not in lost)
     guess = best_guess(plan, left or plan.candidates, order, labelled, codes)
     worth = plan.worth_labelling(left) if left else np.zeros(len(order), dtype=bool)
-    following = order[(worth & ~labelled)[order]][: batch if len(left) > 1 else 0]
-    if len(left) != 1 and not len(following):
+    chosen = order[(worth & ~labelled)[order]][: batch if len(left) > 1 else 0]
+    if len(left) != 1 and not len(chosen):
         # All that differ are labelled, or stages beat each other in turn by less than the
         # tolerance: what is left to choose from costs the same, as far as anybody minds.
         left = (guess,)
@@ -304,9 +304,9 @@ def assess(plan: AuditPlan, order: IntArray, truth: Mapping[int, int], batch: in
         worth_labelling=every,
         random_labels=round(used * len(plan.rows.codes) / every) if every else 0,
         pairs=tuple(findings),
-        next_items=tuple(int(item) for item in following),
+        next_items=tuple(int(item) for item in chosen),
         guess=left[0] if len(left) == 1 else guess,
-        to_label=tuple(plan.rows.items[item] for item in following),
+        to_label=tuple(plan.rows.items[item] for item in chosen),
         guaranteed=_guaranteed(plan, findings, left),
     )
 

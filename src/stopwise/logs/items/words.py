@@ -95,8 +95,8 @@ def why_lines(reasons: tuple[Reason, ...]) -> list[tuple[str, str, str]]:
 
 def sentences(found: ItemAnalysis) -> list[str]:
     """All of it, in order."""
-    told = [headline(found), measured(found), certified(found), reference(found)]
-    told.append(calibration(found))
+    lines = [headline(found), measured(found), certified(found), reference(found)]
+    lines.append(calibration(found))
     if (more := hint(found)) is not None:
-        told.append(more)
-    return told
+        lines.append(more)
+    return lines
