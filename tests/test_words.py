@@ -144,3 +144,21 @@ def test_the_glossary_has_every_word():
         "confidence", "situation", "reference", "trust", "reading",
     ):  # fmt: skip
         assert word in words, word
+
+
+def test_the_walks_of_the_architecture_name_what_is_in_each_file():
+    """Where a row begins with a name, its file defines that name."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    walks = text.split("## Three walks\n")[1].split("**One live answer")[0]
+    rows = re.findall(r"^\| `([\w/]+\.py)` \| `([\w.]+)`", walks, re.MULTILINE)
+    assert len(rows) >= 10
+    wrong = []
+    for file, name in rows:
+        tree = ast.parse((SOURCE / file).read_text(encoding="utf-8"))
+        for part in name.split("."):
+            inside = [node for node in ast.walk(tree) if getattr(node, "name", None) == part]
+            if not inside:
+                wrong.append((file, name))
+                break
+            tree = inside[0]
+    assert not wrong
