@@ -29,6 +29,7 @@ from stopwise.logs.judging.warnings.content_warnings import repeated_columns, re
 from stopwise.logs.judging.what_if import what_ifs
 from stopwise.logs.reading.counting import PatternCounts, count
 from stopwise.logs.reading.layouts.opening import open_log
+from stopwise.logs.reading.live import completed, live_counts
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.reporting import drawing, stage_table
 from stopwise.logs.reporting.as_json import analysis_dict
@@ -107,7 +108,10 @@ def analyze(
     >>> analysis.verdict.recommended, analysis.verdict.nothing_deeper_pays
     (0, True)
     """
-    chosen = refuse_alone(settings_from(settings, given))
+    chosen = completed(log, refuse_alone(settings_from(settings, given)))
+    counts = live_counts(log, chosen)
+    if counts is not None:
+        return analyze_evidence(counts.evidence, counts.settings, name=counts.name)
     opened = open_log(log, chosen)
     analysis = analyze_counts(opened.name, count(opened), chosen)
     more = (*repeated_columns(opened), *repeated_items(opened, analysis.rows))

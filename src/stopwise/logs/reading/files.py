@@ -26,7 +26,8 @@ KINDS = {
 }  # fmt: skip
 ACCEPTED = (
     "a .csv, .csv.gz, .tsv, .parquet or .jsonl file (or several: 'logs/*.parquet', or a list), '-'"
-    " for standard input, or a pandas or polars frame"
+    " for standard input, a pandas or polars frame, or what a live learner keeps (a RoundLog, a"
+    " SQLite or PostgreSQL store, a snapshot)"
 )
 
 

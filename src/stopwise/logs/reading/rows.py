@@ -26,6 +26,7 @@ from stopwise.logs.reading.labels import (
 )
 from stopwise.logs.reading.layouts.beside import BESIDE, read_confidences, read_features
 from stopwise.logs.reading.layouts.opening import open_log
+from stopwise.logs.reading.live import completed
 from stopwise.logs.reading.log import Log
 from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings
@@ -113,6 +114,7 @@ def read_rows(log: object, settings: LogSettings, show: str | None = None) -> Lo
     >>> rows.codes.tolist(), rows.left_out, rows.spent.tolist()
     ([[0, 0], [1, 0]], 1, [[1.0, 3.0], [1.0, 3.0]])
     """
+    settings = completed(log, settings)
     opened = open_log(rows_of(log) if isinstance(log, Query) else log, settings, show)
     costs, bounds = costs_of(count(opened), settings)
     rows = _read(opened, costs, bounds, show)

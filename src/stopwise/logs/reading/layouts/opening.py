@@ -14,6 +14,7 @@ from stopwise.logs.reading.databases import Query, grouped
 from stopwise.logs.reading.files import column_types, scan
 from stopwise.logs.reading.layouts.long import open_long
 from stopwise.logs.reading.layouts.wide import open_wide
+from stopwise.logs.reading.live import find_stored, open_live
 from stopwise.logs.reading.log import Log, no_column
 from stopwise.logs.settings import LogSettings
 
@@ -29,6 +30,11 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
     >>> open_log(frame, LogSettings(stages=("fast", "slow"), costs=(1, 5))).stages
     ('fast', 'slow')
     """
+    stored = find_stored(log)
+    if stored is not None:
+        if show is not None:
+            raise no_column("show", show, ())
+        return open_live(stored, settings)
     weighted = isinstance(log, Query)
     if isinstance(log, Query):
         frame, name, files = grouped(log, settings), log.name, None
