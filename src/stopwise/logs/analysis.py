@@ -10,6 +10,7 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
+from stopwise.logs.formatting import counted
 from stopwise.logs.items.analysis import analyze_items
 from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.judge_counts import judge_counts
@@ -75,16 +76,16 @@ class Analysis(Findings):
         write_whole(path, report(self))
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.rows:,} items. {self.sentence}"
+        return f"{self.name}, {counted(self.rows, 'item')}. {self.sentence}"
 
     def __repr__(self) -> str:
         at = self.readings.headline_stage
         stage = "open" if at is None else f"stop at {self.verdict.stages[at]}"
-        return f"<Analysis of {self.name}: {self.rows:,} items, {stage}>"
+        return f"<Analysis of {self.name}: {counted(self.rows, 'item')}, {stage}>"
 
     def _repr_html_(self) -> str:
         columns, rows = stage_table.cells(self)
-        return html_table(columns, rows, title=self.sentence, note=f"{self.rows:,} items")
+        return html_table(columns, rows, title=self.sentence, note=counted(self.rows, "item"))
 
 
 def analyze(

@@ -18,7 +18,12 @@ from stopwise.logs.reading.costs import CostBounds, costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
 from stopwise.logs.reading.databases import Query, rows_of
 from stopwise.logs.reading.files import collect
-from stopwise.logs.reading.labels import fold_labels, plain_label, refuse_foreign_truth
+from stopwise.logs.reading.labels import (
+    fold_labels,
+    plain_label,
+    refuse_foreign_truth,
+    truth_notes,
+)
 from stopwise.logs.reading.layouts.beside import BESIDE, read_confidences, read_features
 from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.reading.log import Log
@@ -47,6 +52,7 @@ class LogRows:
         confidences: how sure each stage said it was, not a number where it did not; None where no
             stage ever did.
         features: of the items, by name.
+        notes: what should be said of the truth's labels.
     """
 
     name: str
@@ -62,6 +68,7 @@ class LogRows:
     left_out: int
     confidences: FloatArray | None = None
     features: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def observations(self) -> Observations:
         """The rows with what stands beside them, as everything per item takes them."""
@@ -132,7 +139,11 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         )
     # Labels of the truth that no stage gives come after those of the stages.
     known = tuple(labels)
-    truth = _truth(log, table, labels)[complete] if "truth" in extra else None
+    truth: IntArray | None = None
+    notes: tuple[str, ...] = ()
+    if "truth" in extra:
+        truth, notes = _truth(log, table, labels)
+        truth = truth[complete]
     names = (
         [str(value) for value in table["item"].to_list()]
         if log.has_item
@@ -158,18 +169,21 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         left_out=int((~complete).sum()),
         confidences=read_confidences(table, log.stages),
         features=read_features(table),
+        notes=notes,
     )
     return replace(rows.where(complete), truth=truth)
 
 
-def _truth(log: Log, table: pl.DataFrame, labels: dict[str, int]) -> IntArray:
+def _truth(
+    log: Log, table: pl.DataFrame, labels: dict[str, int]
+) -> tuple[IntArray, tuple[str, ...]]:
     """The truth in codes of the stages' labels; case and spaces do not matter, as in `score`."""
     known = len(labels)
     written = [plain_label(value) for value in table["truth"].to_list()]
-    renamed, _ = fold_labels([label for label in written if label is not None], labels)
+    renamed, unknown = fold_labels([label for label in written if label is not None], labels)
     truth = encode([renamed.get(label, label) if label else None for label in written], labels)
     refuse_foreign_truth(log.settings.truth, truth, known)
-    return truth
+    return truth, tuple(truth_notes(renamed, unknown).values())
 
 
 def _spent(own: FloatArray, who: IntArray, *, goes_on: bool) -> FloatArray:

@@ -31,9 +31,9 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
     """
     weighted = isinstance(log, Query)
     if isinstance(log, Query):
-        frame, name, ragged = grouped(log, settings), log.name, False
+        frame, name, files = grouped(log, settings), log.name, None
     else:
-        frame, name, ragged = scan(log)
+        frame, name, files = scan(log)
     types = column_types(frame, name)
     if not types:
         raise StopwiseError(f"{name}: there are no columns; need a header and a row for each item")
@@ -43,11 +43,12 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
             raise no_column(field, column, types)
     if show is not None and show not in types:
         raise no_column("show", show, types)
-    if not weighted and _is_long(settings, types):
+    long = not weighted and _is_long(settings, types)
+    if long:
         opened = open_long(frame, name, types, settings, show)
     else:
         opened = open_wide(frame, name, types, settings, show)
-    return replace(opened, raw=frame if ragged else None, weighted=weighted)
+    return replace(opened, raw=frame if files else None, files=files, weighted=weighted, long=long)
 
 
 def _is_long(settings: LogSettings, types: dict[str, Any]) -> bool:
