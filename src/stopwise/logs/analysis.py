@@ -11,6 +11,7 @@ from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
 from stopwise.logs.items.analysis import analyze_items
+from stopwise.logs.judging.alone import called_alone, evidence_called_alone
 from stopwise.logs.judging.content_warnings import repeated_columns, repeated_items
 from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.judge_counts import judge_counts
@@ -22,14 +23,16 @@ from stopwise.logs.judging.segments import judge_segments
 from stopwise.logs.judging.verdict import judge
 from stopwise.logs.judging.warnings import assumed_settings, warnings_of, warnings_of_evidence
 from stopwise.logs.judging.what_if import what_ifs
+from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.counting import PatternCounts, count
 from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.log import baseline_of
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.reporting import drawing, stage_table
 from stopwise.logs.reporting.as_json import analysis_dict
 from stopwise.logs.reporting.headline import headline
 from stopwise.logs.reporting.page import report
-from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
+from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.storage import write_whole
 
 if TYPE_CHECKING:
@@ -102,7 +105,9 @@ def analyze(
     >>> analysis.verdict.recommended, analysis.verdict.nothing_deeper_pays
     (0, True)
     """
-    chosen = refuse_alone(settings_from(settings, given))
+    chosen = in_call_order(log, settings_from(settings, given))
+    if per_item and chosen.calls == "alone":
+        raise StopwiseError("calls: per item, stages are taken as a cascade; leave out one of both")
     opened = open_log(log, chosen)
     analysis = analyze_counts(opened.name, count(opened), chosen)
     more = (*repeated_columns(opened), *repeated_items(opened, analysis.rows))
@@ -136,6 +141,7 @@ def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> A
         over_time=parts_over_time(counts, verdict.costs),
         segments=judge_segments(counts, settings, families),
         counts=counts,
+        alone=called_alone(counts, settings, families) if settings.calls is None else None,
     )
 
 
@@ -155,7 +161,7 @@ def analyze_evidence(
     >>> analysis.verdict.pairs[0].seen, analysis.verdict.nothing_deeper_pays
     (1000, True)
     """
-    chosen = refuse_alone(settings_from(settings, given))
+    chosen = settings_from(settings, given)
     if chosen.truth is not None or chosen.segment is not None:
         raise StopwiseError("evidence has no columns: leave out truth and segment")
     if chosen.costs is None:
@@ -169,8 +175,15 @@ def analyze_evidence(
     if len(chosen.costs) != evidence.stage_count:
         raise fail("costs", list(chosen.costs), f"{evidence.stage_count} numbers, one per stage")
     costs = Costs.from_stages(chosen.costs, mistake_cost)
-    verdict = judge(stages, evidence, costs, level=chosen.level)
-    readings = readings_of(verdict, chosen)
+    alone = None
+    if chosen.calls != "cascade":
+        alone = evidence_called_alone(stages, evidence, costs, chosen)
+    if alone is not None and chosen.calls == "alone":
+        verdict, readings, alone = alone.verdict, alone.readings, None
+    else:
+        base = baseline_of(stages, chosen)
+        verdict = judge(stages, evidence, costs, level=chosen.level, baseline=base)
+        readings = readings_of(verdict, chosen)
     return Analysis(
         name=name,
         rows=int(evidence.seen.max()),
@@ -180,4 +193,5 @@ def analyze_evidence(
         mistake_cost_ranges=mistake_cost_ranges(verdict),
         what_ifs=what_ifs(verdict),
         warnings=(*warnings_of_evidence(verdict, readings), *assumed_settings(chosen)),
+        alone=alone,
     )

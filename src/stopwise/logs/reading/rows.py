@@ -21,7 +21,7 @@ from stopwise.logs.reading.databases import Query, rows_of
 from stopwise.logs.reading.files import collect
 from stopwise.logs.reading.labels import fold_labels, plain_label, refuse_foreign_truth
 from stopwise.logs.reading.layouts import open_log
-from stopwise.logs.reading.log import Log
+from stopwise.logs.reading.log import Log, baseline_of
 from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
@@ -39,7 +39,8 @@ class LogRows:
         codes: outputs, one row per item, one column per stage; -1 is *abstained*.
         answers: the answer when stopping at each stage, with what an abstention means applied; -1
             is no answer at all, which no truth ever equals, and -2 one that does not count.
-        spent: what stopping at each stage costs on each item: as billed, or as given.
+        spent: what stopping at each stage costs on each item: as billed, or as given. Called alone,
+            without the stages before it.
         items: what each item is called.
         shown: text to show beside each item; None where no column was named.
         truth: the code of each item's truth, -1 where blank; None where there is none.
@@ -47,6 +48,9 @@ class LogRows:
         confidences: how sure each stage said it was, not a number where it did not; None where no
             stage ever did.
         features: of the items, by name.
+        own: what each stage costs by itself, on average.
+        alone: whether stages are called alone; `costs` and `spent` are then each one's own.
+        baseline: the stage that savings are stated against.
     """
 
     name: str
@@ -62,6 +66,9 @@ class LogRows:
     left_out: int
     confidences: FloatArray | None = None
     features: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    own: tuple[float, ...] = ()
+    alone: bool = False
+    baseline: int = -1
 
     def observations(self) -> Observations:
         """The rows with what stands beside them, as everything per item takes them."""
@@ -151,13 +158,16 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         labels=known if truth is None else tuple(labels),
         codes=codes,
         answers=answers,
-        spent=_spent(own, who, goes_on=log.settings.abstentions == "go on"),
+        spent=_spent(own, who, goes_on=log.settings.abstentions == "go on", alone=bounds.alone),
         items=tuple(names),
         shown=None if shown is None else tuple(shown),
         truth=None,
         left_out=int((~complete).sum()),
         confidences=read_confidences(table, log.stages),
         features=read_features(table),
+        own=bounds.own,
+        alone=bounds.alone,
+        baseline=baseline_of(log.stages, log.settings),
     )
     return replace(rows.where(complete), truth=truth)
 
@@ -172,14 +182,18 @@ def _truth(log: Log, table: pl.DataFrame, labels: dict[str, int]) -> IntArray:
     return truth
 
 
-def _spent(own: FloatArray, who: IntArray, *, goes_on: bool) -> FloatArray:
+def _spent(own: FloatArray, who: IntArray, *, goes_on: bool, alone: bool = False) -> FloatArray:
     """What stopping at each stage costs, item by item: all stages up to the one that answers.
 
     >>> _spent(np.array([[1.0, 2.0, 4.0]]), np.array([[1, 1, -1]]), goes_on=True)
     array([[3., 3., 7.]])
+    >>> _spent(np.array([[1.0, 2.0, 4.0]]), np.array([[1, 1, -1]]), goes_on=True, alone=True)
+    array([[3., 2., 4.]])
     """
     last = own.shape[1] - 1
     stages = np.broadcast_to(np.arange(last + 1), who.shape)
     nobody = last if goes_on else stages
     reached = np.where(who == NO_ANSWER, nobody, np.where(who == UNKNOWN, stages, who))
-    return np.asarray(np.take_along_axis(np.cumsum(own, axis=1), reached, axis=1))
+    sums = np.cumsum(own, axis=1)
+    before = sums - own if alone else 0.0
+    return np.asarray(np.take_along_axis(sums, reached, axis=1) - before)
