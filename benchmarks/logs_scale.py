@@ -33,7 +33,7 @@ rows = int(result["len"].sum())
 """
 COUNT = """
 from stopwise.logs.reading.counting import count
-from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.settings import Settings
 rows = count(open_log(path, Settings(stages=tuple(stages), costs=(0.1, 0.2, 0.3, 0.4)))).rows
 """

@@ -20,7 +20,7 @@ from stopwise.logs import LogSettings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.readings import readings_of
 from stopwise.logs.reading.counting import count
-from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.layouts.opening import open_log
 
 KINDS = ("unlike stages", "bad last stage", "families", "copies", "crowd", "growing votes")
 READINGS = ("headline", "weak-dominance", "minimax")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stopwise import Costs, Problem, StopwiseError
-from stopwise.rates import ENUMERATE_UP_TO, joint_from_rates
+from stopwise.problem.rates import ENUMERATE_UP_TO, joint_from_rates
 
 
 def hidden_joint(rng, count, number):

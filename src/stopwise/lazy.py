@@ -27,7 +27,8 @@ EXTRAS = {
     "jinja2": "service",
     "psycopg": "service",
     "psycopg_pool": "service",
-    "prometheus_client": "service",
+    "prometheus_client": "prometheus",
+    "opentelemetry": "opentelemetry",
     "genai_prices": "service",
 }
 """What to install for a package that not everybody needs: `pip install 'stopwise[fast]'`."""

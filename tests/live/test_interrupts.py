@@ -2,55 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
+from moments import interrupted
 from stopwise.live import Learner, RoundLog, SqliteStore
 
 STAGES = {"a": 0.0, "b": 1.0, "c": 3.0}
-
-
-class Interrupt(BaseException):
-    """What a handler raises."""
-
-
-def interrupted(work: Callable[[], None], moment: int) -> bool:
-    """Do the work; raise at the given moment of this thread. Whether there was such a moment.
-
-    Python runs signal handlers where a function begins and where a call of C has returned, which
-    is what a profiler is told of. Destructors and generators that are closed are left out: Python
-    drops what is raised in them.
-    """
-    seen = 0
-
-    def profile(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal seen
-        if event not in ("call", "c_return") or argument is sys.setprofile:
-            return
-        one: FrameType | None = frame
-        while one is not None:
-            if one.f_code.co_name in ("__del__", "_remove", "<genexpr>"):
-                return
-            one = one.f_back
-        if seen == moment:
-            sys.setprofile(None)
-            seen += 1
-            raise Interrupt
-        seen += 1
-
-    sys.setprofile(profile)
-    try:
-        work()
-    except Interrupt:
-        pass
-    finally:
-        sys.setprofile(None)
-    return seen > moment
 
 
 def open_store(kind: str, folder: Path) -> RoundLog | SqliteStore:

@@ -7,7 +7,7 @@ from stopwise import Costs, Evidence, Problem, make_policy, policy_names, simula
 from stopwise.live import Learner
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
-from stopwise.policies.situation import SituationPolicy
+from stopwise.policies.per_item.situation import SituationPolicy
 
 # |z| > 5.5 of a normal mean has probability 4e-8; the rest of 1e-6 is room for skewness.
 LIMIT = 5.5

@@ -180,7 +180,7 @@ def test_verdict_and_report_use_the_words_of_analyze(api: tuple[TestClient, Serv
     differ = [[0, 8, 8], [0, 0, 4], [0, 0, 0]]
     service.cascades["support"].learner.add_evidence(Evidence.from_counts(counts, differ))
     verdict = client.get(f"{C}/verdict").json()
-    assert verdict["recommended"] == "rule"
+    assert (verdict["headline_stage"], verdict["headline_reading"]) == ("rule", "certain")
     assert verdict["nothing_deeper_pays"] is True
     assert {pair["verdict"] for pair in verdict["pairs"]} <= {"certain", "not knowable"}
     run(client, ["a", "a", "b"])

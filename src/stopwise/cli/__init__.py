@@ -15,20 +15,20 @@ from stopwise.checks import StopwiseError
 
 # In the order in which `stopwise --help` shows them.
 COMMANDS = {
-    "reproduce": "stopwise.cli.reproduce",
-    "analyze": "stopwise.cli.analyze",
-    "fit": "stopwise.cli.fit",
-    "explain": "stopwise.cli.explain",
-    "replay": "stopwise.cli.replay",
-    "audit": "stopwise.cli.audit",
-    "live": "stopwise.cli.live",
-    "simulate": "stopwise.cli.simulate",
-    "sweep": "stopwise.cli.sweep",
-    "problem": "stopwise.cli.problem",
-    "policies": "stopwise.cli.policies",
-    "bench-policies": "stopwise.cli.bench_policies",
-    "serve": "stopwise.cli.serve",
-    "keys": "stopwise.cli.keys",
+    "reproduce": "stopwise.cli.simulation.reproduce",
+    "analyze": "stopwise.cli.logs.analyze",
+    "fit": "stopwise.cli.logs.fit",
+    "explain": "stopwise.cli.logs.explain",
+    "replay": "stopwise.cli.logs.replay",
+    "audit": "stopwise.cli.logs.audit",
+    "live": "stopwise.cli.running.live",
+    "simulate": "stopwise.cli.simulation.simulate",
+    "sweep": "stopwise.cli.simulation.sweep",
+    "problem": "stopwise.cli.simulation.problem",
+    "policies": "stopwise.cli.simulation.policies",
+    "bench-policies": "stopwise.cli.simulation.bench_policies",
+    "serve": "stopwise.cli.running.serve",
+    "keys": "stopwise.cli.running.keys",
 }
 
 

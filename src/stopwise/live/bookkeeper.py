@@ -35,7 +35,7 @@ from stopwise.live.stores.queue import RoundQueue, StoreStatus
 from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.rule import Rule
-from stopwise.policies.situation import SituationPolicy
+from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.problem import IntArray
 
 LOG = logging.getLogger("stopwise.live")

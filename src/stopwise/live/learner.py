@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack, overload
 
-from stopwise.checks import StopwiseError, known_settings, whole_number
+from stopwise.checks import StopwiseError, fail, known_settings, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.live.bookkeeper import Bookkeeper
@@ -140,6 +140,35 @@ class Learner:
     def begin(self, segment: str = "") -> Round:
         """Open a round: its depth is drawn now, from all rounds that have ended so far."""
         return self._books.begin(segment)
+
+    def begin_drawn(
+        self,
+        depth: int,
+        probability: float,
+        segment: str = "",
+        *,
+        advised: tuple[int, float] | None = None,
+    ) -> Round:
+        """Open a round whose depth was drawn elsewhere, as by another process of a service.
+
+        Args:
+            depth: what was drawn.
+            probability: with which probability it was.
+            segment: whose evidence it adds to.
+            advised: in the modes shadow and advise: the depth that enforcing would have drawn, and
+                its probability.
+
+        >>> round = Learner({"rule": 0, "model": 1}).begin_drawn(1, 0.25)
+        >>> round.depth, round.probability
+        (1, 0.25)
+        """
+        if whole_number("depth", depth, least=0) >= self.stage_count:
+            raise fail("depth", depth, f"a stage up to {self.stage_count - 1}")
+        round = self._books.begin(segment)
+        round.depth, round.probability = depth, float(probability)
+        round.advised, round.advised_probability = advised or (None, 0.0)
+        round.unusual = round.unusual or advised is not None
+        return round
 
     def go_deeper(self, round: Round) -> bool:
         """Let a round call one stage more than was drawn, if there is one and it can be paid."""

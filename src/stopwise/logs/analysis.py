@@ -12,7 +12,6 @@ from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
 from stopwise.logs.items.analysis import analyze_items
 from stopwise.logs.judging.alone import called_alone, evidence_called_alone
-from stopwise.logs.judging.content_warnings import repeated_columns, repeated_items
 from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
@@ -21,11 +20,16 @@ from stopwise.logs.judging.readings import readings_of
 from stopwise.logs.judging.scoring import score
 from stopwise.logs.judging.segments import judge_segments
 from stopwise.logs.judging.verdict import judge
-from stopwise.logs.judging.warnings import assumed_settings, warnings_of, warnings_of_evidence
+from stopwise.logs.judging.warnings.all_warnings import (
+    assumed_settings,
+    warnings_of,
+    warnings_of_evidence,
+)
+from stopwise.logs.judging.warnings.content_warnings import repeated_columns, repeated_items
 from stopwise.logs.judging.what_if import what_ifs
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.counting import PatternCounts, count
-from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.reading.log import baseline_of
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.reporting import drawing, stage_table

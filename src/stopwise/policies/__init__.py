@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stopwise.policies.oracle import Oracle
     from stopwise.policies.per_item.agree_in_a_row import AgreeInARow
     from stopwise.policies.per_item.policy import PerItem
+    from stopwise.policies.per_item.situation import SituationPolicy
     from stopwise.policies.registry import (
         make_policy,
         policy_class,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         policy_to_json,
         register,
     )
-    from stopwise.policies.situation import SituationPolicy
     from stopwise.policies.uss_ts import UssTs
     from stopwise.policies.uss_ts_jump import UssTsJump, UssTsTempered
     from stopwise.policies.uss_ts_literal import UssTsLiteral
@@ -45,7 +45,7 @@ _WHERE = {
     "Oracle": "stopwise.policies.oracle",
     "PerItem": "stopwise.policies.per_item.policy",
     "Policy": "stopwise.policies.base",
-    "SituationPolicy": "stopwise.policies.situation",
+    "SituationPolicy": "stopwise.policies.per_item.situation",
     "UssTs": "stopwise.policies.uss_ts",
     "UssTsJump": "stopwise.policies.uss_ts_jump",
     "UssTsLiteral": "stopwise.policies.uss_ts_literal",

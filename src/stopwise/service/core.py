@@ -13,6 +13,7 @@ from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending
 from stopwise.service.cascades.told import finished_of
 from stopwise.service.config.forms import MODES, Config, Mode
+from stopwise.service.database.alarms import Alarms
 from stopwise.service.database.connection import open_database
 from stopwise.service.database.keys import Key, Keys
 from stopwise.service.database.labels import Labels
@@ -58,6 +59,7 @@ class Service:
         self.trail = Trail(self.database)
         self.rounds = Rounds(self.database, config.server.keep_days)
         self.labels = Labels(self.database)
+        self.alarms = Alarms(self.database)
         self.open_rounds = OpenRounds(self.database)
         self.replies = Replies(self.database)
         self.spending = Spending()
@@ -65,7 +67,12 @@ class Service:
         self.upstreams = Upstreams()
         self.cascades = {
             name: RunningCascade(
-                part, config.server.store, config.folder, self.trail, self.spending
+                part,
+                config.server.store,
+                config.folder,
+                self.trail,
+                self.spending,
+                self.rounds.keep_seconds,
             )
             for name, part in config.cascades.items()
         }
@@ -73,7 +80,6 @@ class Service:
         self.recorder = Recorder(self.rounds, self.cascades, self.spending, keep=config.server.keep)
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
-        self.closing: dict[str, asyncio.Task[str]] = {}
         self._expired = 0.0
         self.example: Example | None = None
         self.serving = False
@@ -124,10 +130,12 @@ class Service:
         """Count rounds that were begun over the API and that nobody ended for a day."""
         for name, round_id in self.open_rounds.expired(now):
             cascade = self.cascades.get(name)
-            form = self.open_rounds.take(name, round_id)
+            form = self.open_rounds.close(name, round_id, "abandon")
             # What was begun before the stages, prices or comparator changed counts nowhere.
             if cascade is not None and form is not None and form.get("epoch") == cascade.epoch:
                 self.recorder.put(finished_of(cascade, round_id, form, "", abandoned=True))
+            else:
+                self.open_rounds.delete(round_id)
 
     @property
     def store_error(self) -> str | None:

@@ -7,10 +7,13 @@ import time
 
 import pytest
 
+from moments import interrupted
 from stopwise.live import Cascade, Stage, StageBusyError
 from stopwise.live.calling.jobs import LeftRunning
 from stopwise.live.calling.locks import ForkSafeLock
+from stopwise.live.calling.retrying import Breaker, BreakerState
 from stopwise.live.calling.threads import Threads
+from stopwise.live.comparing import judge
 
 
 def stopwise_threads():
@@ -154,7 +157,7 @@ def test_a_child_process_has_its_own_threads_and_loop():
 
 
 def take(lock, taken):
-    with lock:
+    with lock.lock:
         taken.put(True)
 
 
@@ -163,7 +166,7 @@ def test_a_lock_that_another_thread_held_at_the_fork_is_free_in_the_child():
     lock, holds, release = ForkSafeLock(), threading.Event(), threading.Event()
 
     def hold():
-        with lock:
+        with lock.lock:
             holds.set()
             release.wait(30)
 
@@ -178,3 +181,38 @@ def test_a_lock_that_another_thread_held_at_the_fork_is_free_in_the_child():
     finally:
         release.set()
         child.join(20)
+
+
+@pytest.mark.parametrize("kind", ["breaker", "left running", "threads", "judge"])
+def test_an_interrupt_at_any_moment_leaves_no_lock_taken(kind: str) -> None:
+    state, left, threads = BreakerState(Breaker(1)), LeftRunning("a", 5), Threads(2)
+    same = judge(lambda one, two: one == two, remember=2)
+    texts = iter(range(10**9))
+
+    def work() -> None:
+        if kind == "breaker":
+            state.note(failed=True)
+            state.allows()
+        elif kind == "left running":
+            left.add(1)
+        elif kind == "judge":
+            same.agrees(next(texts), next(texts))
+        else:
+            threads.call(len, "abc", left, 5.0)
+
+    def in_another_thread() -> None:
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        worker.join(5)
+        assert not worker.is_alive()  # locked out
+
+    moment = 0
+    while interrupted(work, moment):
+        in_another_thread()
+        moment += 1
+    assert moment >= 3
+    if kind == "threads":
+        deadline = time.monotonic() + 5
+        while threads._working and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert threads._working == 0

@@ -50,6 +50,17 @@ play(one, 19)
 os._exit(0)
 """
 
+INSPECTING = """
+from stopwise.live.stores.inspecting import inspect
+one = build()
+play(one, 20)
+for _ in range(50):
+    assert inspect(sys.argv[1]).rounds[""] == 20
+visit()
+play(one, 19)
+os._exit(0)
+"""
+
 PARENT_CLOSES = """
 one = build()
 play(one, 10)
@@ -84,7 +95,10 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("story", [TWO_LEARNERS, READING, PARENT_CLOSES, PARENT_GOES_ON])
+STORIES = [TWO_LEARNERS, READING, INSPECTING, PARENT_CLOSES, PARENT_GOES_ON]
+
+
+@pytest.mark.parametrize("story", STORIES)
 def test_rounds_stay_when_another_process_closes_the_file(story: str, tmp_path: Path) -> None:
     """Closing the last connection folds the journal into the file: it must really be the last."""
     visitor = START + "one = build()\nplay(one, 1)\none.close()\n"

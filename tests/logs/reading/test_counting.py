@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stopwise.evidence import Evidence
 from stopwise.logs import Settings, analyze, analyze_evidence, evidence_of_frame
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, count
-from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.reading.partition import evidence_of_groups
 
 outputs = st.sampled_from(["a", "b", "c", None])

@@ -11,7 +11,7 @@ from stopwise.logs import Settings, analyze
 from stopwise.logs.analysis import analyze_counts
 from stopwise.logs.reading.counting import count
 from stopwise.logs.reading.labels import plain_label
-from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.layouts.opening import open_log
 
 GIVEN = {"stages": ["small", "medium", "large"], "costs": [0.01, 0.1, 0.3], "mistake_cost": 1}
 

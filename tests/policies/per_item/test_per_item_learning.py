@@ -11,8 +11,8 @@ from stopwise.policies.conformance import check_policy
 from stopwise.policies.per_item.agree_in_a_row import AgreeInARow
 from stopwise.policies.per_item.learning import EPOCHS, learn_over
 from stopwise.policies.per_item.policy import PerItem
+from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.policies.registry import make_policy
-from stopwise.policies.situation import SituationPolicy
 from stopwise.situations.observations import Observations
 
 STAGES = ("small", "medium", "large")

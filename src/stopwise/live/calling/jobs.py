@@ -64,7 +64,7 @@ class LeftRunning:
 
     def add(self, change: int) -> None:
         """One more, or one less."""
-        with self._lock:
+        with self._lock.lock:
             self.number += change
 
 
@@ -91,7 +91,10 @@ class Job:
         self.context = contextvars.copy_context()
         self.lock = threading.Lock()
         self.state = _QUEUED
-        self.done = threading.Event() if on_done is None else None
+        # Released once when it is done. An Event is written in Python: an interrupt inside of it
+        # could leave its lock taken, and the thread that does the job would wait for ever.
+        self.done = threading.Lock()
+        self.done.acquire()
         self.on_done, self.on_start = on_done, on_start
         self.result: Attempt | None = None
 
@@ -113,10 +116,9 @@ class Job:
                 self.left.add(1)
             return before
 
-    def wait(self) -> None:
-        """Wait until it is done."""
-        assert self.done is not None
-        self.done.wait()
+    def wait(self, limit: float | None = None) -> bool:
+        """Wait until it is done, at most some seconds; whether it is."""
+        return self.state == _DONE or self.done.acquire(timeout=-1 if limit is None else limit)
 
     def run(self) -> bool:
         """Do the job and tell who waits. False if nobody does any more."""
@@ -140,8 +142,7 @@ class Job:
                 return False
             self.state = _DONE
             self.result = result
-        if self.done is not None:
-            self.done.set()
-        elif self.on_done is not None:
+        self.done.release()
+        if self.on_done is not None:
             self.on_done()
         return True

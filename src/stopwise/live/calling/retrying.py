@@ -90,7 +90,7 @@ class BreakerState:
 
     def allows(self) -> bool:
         """Whether the stage may be called now. After a rest, one caller is told so."""
-        with self._lock:
+        with self._lock.lock:
             if self._in_a_row < self._breaker.failures:
                 return True
             now = self._clock()
@@ -103,7 +103,7 @@ class BreakerState:
         """Tell what came of a call."""
         if not failed and not self._in_a_row:
             return
-        with self._lock:
+        with self._lock.lock:
             self._in_a_row = self._in_a_row + 1 if failed else 0
             if self._in_a_row >= self._breaker.failures:
                 self._rests_until = self._clock() + self._breaker.seconds

@@ -21,6 +21,12 @@ IDLE_SECONDS = 2.0
 """A thread that has had nothing to do for so long ends."""
 
 
+class _Place:
+    """Of a thread that is being started: whether it was given up before it began."""
+
+    given_up = False
+
+
 class Threads:
     """Threads that are started when needed, used again, and never waited for.
 
@@ -50,9 +56,8 @@ class Threads:
         """Call a function in a thread; None if it has not returned after `limit` seconds."""
         job = Job(function, item, left)
         self.start(job, at_once=True)
-        assert job.done is not None
         try:
-            if job.done.wait(limit) or not self.leave(job):
+            if job.wait(limit) or not self.leave(job):
                 return job.result
         except BaseException:  # an interrupt
             self.leave(job)
@@ -109,10 +114,14 @@ class Threads:
         """Give a job to a thread; `at_once`, to one that is free or new."""
         if self._process != os.getpid():
             self._begin()
-        with self._lock:
+        with self._lock.lock:
             if self._idle:
+                # No function is called before the job is handed over, so that no signal handler
+                # runs here: one that raises would lose the thread.
+                mailbox = self._idle[-1]
+                del self._idle[-1]
                 self._working += 1
-                self._idle.pop().put(job)
+                mailbox.put(job)
             elif at_once or self._working < self._most:
                 self._start_thread(job)
             else:
@@ -122,24 +131,40 @@ class Threads:
         """Stop waiting for a job; its place is free for others. False if it has just been done."""
         left = job.leave()
         if left == RUNNING:
-            with self._lock:
+            with self._lock.lock:
                 self._working -= 1
                 if self._queue and self._working < self._most:
-                    self._start_thread(self._queue.popleft())
+                    # Taken from the queue afterwards: after an interrupt in between it stands there
+                    # once more, and whoever comes second finds it done.
+                    self._start_thread(self._queue[0])
+                    self._queue.popleft()
         return left is not None
 
     def close(self) -> None:
         """Let threads that have nothing to do end now."""
-        with self._lock:
+        with self._lock.lock:
             for mailbox in self._idle:
                 mailbox.put(None)
             self._idle.clear()
 
     def _start_thread(self, job: Job) -> None:
+        """Start a thread; the lock is held. After an interrupt it is counted if it works."""
+        place = _Place()
+        thread = threading.Thread(
+            target=self._work, args=(job, place), name="stopwise", daemon=True
+        )
         self._working += 1
-        threading.Thread(target=self._work, args=(job,), name="stopwise", daemon=True).start()
+        try:
+            thread.start()
+        except BaseException:
+            place.given_up = True  # the thread, if there is one, waits for the lock
+            self._working -= 1
+            raise
 
-    def _work(self, job: Job | None) -> None:
+    def _work(self, job: Job | None, place: _Place) -> None:
+        with self._lock.lock:
+            if place.given_up:
+                return
         mailbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         while job is not None:
             if job.claim() and not job.run():
@@ -148,7 +173,7 @@ class Threads:
 
     def _next(self, mailbox: queue.SimpleQueue[Job | None]) -> Job | None:
         """The next job of a thread; None when it is to end."""
-        with self._lock:
+        with self._lock.lock:
             if self._queue and self._working <= self._most:
                 return self._queue.popleft()
             self._working -= 1
@@ -158,7 +183,7 @@ class Threads:
         try:
             return mailbox.get(timeout=IDLE_SECONDS)
         except queue.Empty:
-            with self._lock:
+            with self._lock.lock:
                 if mailbox in self._idle:
                     self._idle.remove(mailbox)
                     return None

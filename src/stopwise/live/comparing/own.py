@@ -73,7 +73,7 @@ def _remembering(agree: Agree, most: int) -> Agree:
     def recall(one: Any, two: Any) -> tuple[Hashable, Any]:
         try:
             pair = frozenset(((type(one), one), (type(two), two)))
-            with lock:
+            with lock.lock:
                 return pair, verdicts.get(pair, _UNKNOWN)
         except TypeError:  # answers that cannot be hashed are judged every time
             return None, _UNKNOWN
@@ -81,7 +81,7 @@ def _remembering(agree: Agree, most: int) -> Agree:
     def keep(pair: Hashable, verdict: Any) -> Any:
         if pair is not None:
             bare = getattr(verdict, "output", verdict)
-            with lock:
+            with lock.lock:
                 verdicts[pair] = bare
                 if len(verdicts) > most:
                     verdicts.popitem(last=False)

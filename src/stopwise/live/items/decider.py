@@ -18,7 +18,7 @@ from stopwise.live.items.path import Path, codes_of
 from stopwise.live.round import Round
 from stopwise.policies.per_item.learning import Learned
 from stopwise.policies.per_item.rule import Decision, Rule
-from stopwise.policies.situation import SituationPolicy
+from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.situations.observations import MOST_STAGES, NOT_CALLED, Observations
 from stopwise.situations.transitions import Transitions
 

@@ -11,6 +11,7 @@ from stopwise.evidence import Evidence
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.record import RoundRecord
 from stopwise.live.settings import LearnerSettings
+from stopwise.live.stores.sql_schema import Connection
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 
 Survives = Literal["kill", "power cut"]
@@ -75,6 +76,22 @@ class Changes:
 
     segments: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
     others: int = 0
+
+
+class Companion(Protocol):
+    """What a program keeps beside the counters of a database, in the same transactions.
+
+    So that its own rows and the counters never differ, whenever a process is killed.
+    """
+
+    def admit(self, connection: Connection, records: Sequence[RoundRecord]) -> list[RoundRecord]:
+        """Write what belongs to these rounds; return those that are to be counted.
+
+        Called before anything else is written, again if the transaction had to be tried again.
+        """
+
+    def note(self, connection: Connection, alarms: Sequence[DriftAlarm]) -> None:
+        """Keep the alarms that these rounds raised."""
 
 
 class Store(Protocol):

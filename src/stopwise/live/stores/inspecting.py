@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from stopwise.live.stores.snapshot import read_snapshot
 from stopwise.storage import write_whole
 
 _SQLITE = b"SQLite format 3\0"
+_SMALLEST = 512  # bytes of a database
 
 
 @dataclass
@@ -61,18 +64,41 @@ class FileStatus:
 def kind_of(path: str | Path) -> str:
     """What kind of file it is: "log", "sqlite" or "snapshot"; anything else is refused."""
     source = Path(path)
+    if is_sqlite(source):
+        return "sqlite"
     try:
         with source.open("rb") as file:
             start = file.read(200)
     except OSError as error:
         raise StopwiseError(f"{source}: cannot be read ({error.strerror})") from None
-    if start.startswith(_SQLITE):
+    if start.startswith(_SQLITE):  # a damaged one
         return "sqlite"
     if start.startswith(b'{"kind": "stopwise rounds"'):
         return "log"
     if start.startswith(b'{"kind": "stopwise learner"'):
         return "snapshot"
     raise fail(str(source), start[:30], "a log of rounds, a SQLite store or a snapshot")
+
+
+def is_sqlite(path: str | Path) -> bool:
+    """Whether a file is a SQLite database, as SQLite itself says.
+
+    A file that a learner of this process writes must not be opened in any other way: closing it
+    would drop the locks that SQLite has on it, and another process could cut its log.
+    """
+    source = Path(path)
+    try:
+        if not source.is_file() or source.stat().st_size < _SMALLEST:
+            return False
+        if not os.access(source, os.R_OK):
+            return False
+        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as one:
+            one.execute("PRAGMA schema_version")
+    except sqlite3.OperationalError:
+        return True  # locked, or a log that cannot be read: a database all the same
+    except (sqlite3.DatabaseError, OSError):
+        return False
+    return True
 
 
 def inspect(path: str | Path) -> FileStatus:

@@ -22,7 +22,7 @@ from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.record import RoundRecord, added_of, check_whole
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.stores.base import Attached, Changes, StoreError, Writing
+from stopwise.live.stores.base import Attached, Changes, Companion, StoreError, Writing
 from stopwise.live.stores.sql_schema import ADD, ADD_HOUR, VERSION, Connection, Row
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 
@@ -39,7 +39,12 @@ class SqlStore(ABC):
         writer: see there.
         keep_rounds, keep_outputs: see there.
         writing: how rounds are handed to it.
+
+    Attributes:
+        companion: what else is written in the transactions of `append`; see `Companion`.
     """
+
+    companion: Companion | None = None
 
     def __init__(
         self,
@@ -205,27 +210,33 @@ class SqlStore(ABC):
                 fresh = records[max(watermark + 1 - first, 0) :]
                 if not fresh:
                     return ()
-                change = self._next_change(connection, len(fresh))
-                by_segment: dict[str, list[RoundRecord]] = {}
-                for record in fresh:
-                    by_segment.setdefault(record.segment, []).append(record)
+                counted = fresh
+                if self.companion is not None:
+                    counted = self.companion.admit(connection, fresh)
+                change = self._next_change(connection, len(counted))
+                by_segment: dict[str, list[RoundRecord]] = {r.segment: [] for r in fresh}
+                for record in counted:
+                    by_segment[record.segment].append(record)
                 for segment, part in by_segment.items():
                     alarms += self._add_rounds(connection, segment, part, change)
                 if self._keep_rounds:
-                    self._add_rows(connection, fresh)
+                    self._add_rows(connection, counted)
+                if self.companion is not None and alarms:
+                    self.companion.note(connection, alarms)
                 connection.query(
                     "UPDATE stopwise_writers SET watermark = ?, rounds = rounds + ?,"
                     " begun = CASE WHEN begun > ? THEN begun ELSE ? END, held = held - ?"
                     " WHERE cascade = ? AND writer = ?",
                     (
-                        watermark + len(fresh), len(fresh), *[max(r.sequence for r in fresh)] * 2,
+                        watermark + len(fresh), len(counted), *[max(r.sequence for r in fresh)] * 2,
                         sum(r.cost for r in fresh), self.cascade, self._writer,
                     ),
                 )  # fmt: skip
         except Exception as error:
             self._leave(error)
             raise
-        self._others_wrote |= change != self._seen + 1
+        # The learner has counted its rounds already: where not all were admitted, it reads again.
+        self._others_wrote |= change != self._seen + 1 or len(counted) < len(fresh)
         if not self._others_wrote:
             self._seen = change
         return alarms

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
 from stopwise.live.stores.migrating import migrate_first_version
 from stopwise.live.stores.sql import SqlStore
-from stopwise.live.stores.sql_schema import SCHEMA, Connection, Row
+from stopwise.live.stores.sql_schema import SCHEMA, Connection
+from stopwise.live.stores.sqlite_connection import SqliteConnection, leave_open
 
 try:
     import fcntl
@@ -89,6 +87,8 @@ class SqliteStore(SqlStore):
             found = self.path.stat()
             if self._in_use and self._file not in (None, (found.st_dev, found.st_ino)):
                 raise StoreError(f"{self.path}: the file was replaced while in use")
+            if self._in_use and self._file is not None and found.st_size < _SMALLEST:
+                raise StoreError(f"{self.path}: the file was cut short while in use")
             return SqliteConnection(self.path, self._patience, sync=self._sync)
         except sqlite3.DatabaseError as error:
             raise StopwiseError(f"{self.path}: cannot be used as a store ({error})") from None
@@ -123,16 +123,6 @@ class SqliteStore(SqlStore):
             ) from None
         self._lock = lock
 
-    def append(self, first: int, records: Sequence[Any]) -> Sequence[Any]:
-        """Count rounds in one transaction, if the file is still the one that was opened."""
-        try:
-            found = self.path.stat()
-        except FileNotFoundError:
-            found = None
-        if self._in_use and (found is None or (found.st_dev, found.st_ino) != self._file):
-            raise StoreError(f"{self.path}: the file was moved or deleted while in use")
-        return super().append(first, records)
-
     def broken(self, error: Exception) -> bool:
         """A file stays open whatever a statement did."""
         return False
@@ -153,7 +143,7 @@ class SqliteStore(SqlStore):
         if self._connection is not None:
             # It was in use for too long to be closed before the fork. Closing it here would disturb
             # the parent; so it is never freed.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            leave_open(self._connection)
             self._connection = None
         if self._lock >= 0:
             os.close(self._lock)  # the parent's copy keeps the lock
@@ -167,47 +157,6 @@ class SqliteStore(SqlStore):
         if self._lock >= 0:
             lock, self._lock = self._lock, -1
             os.close(lock)
-
-
-class SqliteConnection(Connection):
-    """SQLite, with transactions begun and ended by name."""
-
-    def __init__(self, path: Path, patience: float, *, sync: bool) -> None:
-        self._connection = sqlite3.connect(
-            path, timeout=patience, isolation_level=None, check_same_thread=False
-        )
-        try:
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and fetch all of what it gives."""
-        return self._connection.execute(sql, values).fetchall()
-
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run one statement for many rows."""
-        self._connection.executemany(sql, rows)
-
-    @contextmanager
-    def transaction(self, *, reading: bool = False) -> Iterator[None]:
-        """All or nothing; what an earlier one left open is rolled back first."""
-        try:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            self._connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
 
 
 def _make_private(path: Path) -> None:

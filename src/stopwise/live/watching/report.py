@@ -28,6 +28,8 @@ class LiveReport:
         unrecorded: rounds that are not among them because the store could not take them; their cost
             is in `spent`.
         spent: the cost of all rounds.
+        compared: how often each pair of answers was compared, and `disagreed` how often they
+            differed, in the order (0, 1), (0, 2), (1, 2), (0, 3), ...
         advised: in the modes shadow and advise, how often each stage was advised.
         advised_cost: what following the advice would have cost.
         saved: `spent` less that, over the rounds that had advice.
@@ -56,6 +58,8 @@ class LiveReport:
     advised_agreement: float | None
     abstentions: tuple[int, ...] = ()
     unrecorded: int = 0
+    compared: tuple[int, ...] = ()
+    disagreed: tuple[int, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """The counts of every stage, a record each."""
@@ -138,4 +142,6 @@ def report_of(tally: Tally, stages: Sequence[str]) -> LiveReport:
         advised_cost=float(values[at.advised_cost]),
         saved=float(values[at.advised_paid] - values[at.advised_cost]),
         advised_agreement=values[at.advised_same] / known if known else None,
+        compared=tuple(tally.seen),
+        disagreed=tuple(tally.disagreed),
     )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from stopwise.evidence import Evidence
 from stopwise.logs.judging.alone import CalledAlone
-from stopwise.logs.judging.log_warning import LogWarning
 from stopwise.logs.judging.mistake_costs import MistakeCostRange
 from stopwise.logs.judging.over_time import LogPart
 from stopwise.logs.judging.readings import Readings
 from stopwise.logs.judging.scoring import TruthScore
 from stopwise.logs.judging.segments import Segment
 from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.warnings.log_warning import LogWarning
 from stopwise.logs.judging.what_if import WhatIf
 from stopwise.logs.reading.counting import PatternCounts
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stopwise.logs.judging.row_warnings import selective_stages
 from stopwise.logs.judging.verdict import Verdict, doubt_of, judge
+from stopwise.logs.judging.warnings.row_warnings import selective_stages
 from stopwise.logs.reading.costs import costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, PatternCounts
 from stopwise.logs.reading.log import baseline_of

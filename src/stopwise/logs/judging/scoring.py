@@ -11,8 +11,8 @@ from stopwise.checks import StopwiseError
 from stopwise.costs import FloatArray
 from stopwise.decisions import TIE, optimal_stage
 from stopwise.logs.formatting import printable
-from stopwise.logs.judging.log_warning import LogWarning
 from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.warnings.log_warning import LogWarning
 from stopwise.logs.reading.counting import NOT_CALLED, encode, tell_blanks_apart
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import fold_labels, plain_label, refuse_foreign_truth
@@ -49,7 +49,7 @@ def score(log: Log, verdict: Verdict) -> tuple[TruthScore, list[LogWarning]]:
 
     >>> import polars
     >>> from stopwise import Costs, Evidence
-    >>> from stopwise.logs.reading.layouts import open_log
+    >>> from stopwise.logs.reading.layouts.opening import open_log
     >>> from stopwise.logs.settings import LogSettings
     >>> from stopwise.logs.judging.verdict import judge
     >>> frame = polars.DataFrame({"a": [0, 1], "b": [1, 1], "truth": [1, 1]})

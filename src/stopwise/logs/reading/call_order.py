@@ -16,7 +16,7 @@ import numpy as np
 from stopwise.checks import StopwiseError
 from stopwise.logs.reading.costs import own_costs
 from stopwise.logs.reading.counting import count
-from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.settings import LogSettings
 
 

@@ -121,7 +121,7 @@ def count(log: Log, *, compare_labels: bool = True) -> PatternCounts:
             such, a whole log should not).
 
     >>> import polars
-    >>> from stopwise.logs.reading.layouts import open_log
+    >>> from stopwise.logs.reading.layouts.opening import open_log
     >>> from stopwise.logs.settings import LogSettings
     >>> frame = polars.DataFrame({"fast": ["a", "b", None], "slow": ["a", "a", "a"]})
     >>> counts = count(open_log(frame, LogSettings(stages=("fast", "slow"), costs=(1, 5))))

@@ -8,7 +8,7 @@ from typing import Any
 from stopwise.evidence import Evidence
 from stopwise.logs.reading.counting import count
 from stopwise.logs.reading.labels import plain_label
-from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.settings import LogSettings
 
 

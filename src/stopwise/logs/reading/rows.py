@@ -14,13 +14,13 @@ from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import printable
-from stopwise.logs.reading.beside import BESIDE, read_confidences, read_features
 from stopwise.logs.reading.costs import CostBounds, costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
 from stopwise.logs.reading.databases import Query, rows_of
 from stopwise.logs.reading.files import collect
 from stopwise.logs.reading.labels import fold_labels, plain_label, refuse_foreign_truth
-from stopwise.logs.reading.layouts import open_log
+from stopwise.logs.reading.layouts.beside import BESIDE, read_confidences, read_features
+from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.reading.log import Log, baseline_of
 from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings

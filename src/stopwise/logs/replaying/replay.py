@@ -19,8 +19,8 @@ from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settin
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.per_item.learning import learn_over
+from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.policies.registry import make_policy
-from stopwise.policies.situation import SituationPolicy
 from stopwise.problem import IntArray
 from stopwise.simulation.replay_engine import has_row_kernel, replay_rows
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.costs import Costs
-from stopwise.policies.situation import SituationPolicy, StoppingRule
+from stopwise.policies.per_item.situation import SituationPolicy, StoppingRule
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
 from stopwise.situations.observations import NOT_CALLED, IntArray, Observations

@@ -18,7 +18,7 @@ from stopwise.decisions import optimal_stage
 from stopwise.evidence import Evidence
 from stopwise.policies.base import certain_depth
 from stopwise.policies.per_item.rule import Rule
-from stopwise.policies.situation import SituationPolicy
+from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.situations.references import TRUST
 from stopwise.situations.transitions import Transitions
 

@@ -9,8 +9,15 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from stopwise.logs.reporting.as_json import readings_dict
 from stopwise.service.api.bodies import enter, query_name, query_number
-from stopwise.service.cascades.verdicts import evidence_of, open_question, sentence_of, verdict_of
+from stopwise.service.cascades.verdicts import (
+    evidence_of,
+    judged_of,
+    more_sentences,
+    open_question,
+    sentence_of,
+)
 from stopwise.service.core import Service
 from stopwise.service.http.access import who
 from stopwise.service.http.json import Json
@@ -75,16 +82,20 @@ async def verdict(request: Request) -> Response:
 
     def read() -> dict[str, Any]:
         sums = service.rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
-        found = verdict_of(cascade, sums, segment)
-        names = cascade.config.stage_names
+        judged = judged_of(cascade, sums, segment)
+        found = None if judged is None else judged.verdict
+        readings = {} if judged is None else readings_dict(judged.readings, judged.verdict)
         return {
             "cascade": cascade.name,
             "segment": segment,
-            "sentence": sentence_of(cascade, found),
-            "not_knowable": open_question(found),
-            "recommended": None if found is None else names[found.recommended],
-            "nothing_deeper_pays": None if found is None else found.nothing_deeper_pays,
-            "answers_changed_at_most": None if found is None else found.answers_changed_at_most,
+            "sentence": sentence_of(judged),
+            "more": more_sentences(judged),
+            "not_knowable": open_question(judged),
+            "headline_stage": readings.get("headline_stage"),
+            "headline_reading": readings.get("headline_reading"),
+            "readings": readings.get("readings"),
+            "nothing_deeper_pays": None if judged is None else judged.nothing_deeper_pays,
+            "answers_changed_at_most": None if judged is None else judged.answers_changed_at_most,
             "pairs": [asdict(line) for line in pair_lines(cascade, found, segment)],
         }
 

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
-from stopwise.service.cascades.forms import Decision, Finished
+from stopwise.service.cascades.forms import Decision
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.told import finished_of
+from stopwise.service.cascades.told import ending_name, finished_of
 from stopwise.service.config.tables import NAME
 from stopwise.service.core import Service
 from stopwise.service.database.keys import Key
@@ -38,7 +38,7 @@ async def begin(request: Request) -> Response:
         return 201, told(cascade, decision.id, form)
 
     def undo(form: dict[str, Any]) -> Awaitable[object]:
-        return asyncio.to_thread(service.open_rounds.take, cascade.name, form["round"])
+        return asyncio.to_thread(service.open_rounds.delete, form["round"])
 
     return await once(request, service, key, work, undo)
 
@@ -53,7 +53,12 @@ async def show(request: Request) -> Response:
         return Json(told(cascade, round_id, form))
     stored = await asyncio.to_thread(service.rounds.round, cascade.name, round_id)
     if stored is None:
-        raise no_round(round_id)
+        # Served without being compared: there is no row, only what its end was told.
+        name = ending_name(cascade.name, round_id)
+        reply = await asyncio.to_thread(service.replies.get, "", name)
+        if reply is None:
+            raise no_round(round_id)
+        return Response(reply[2], reply[1], media_type="application/json")
     return Json({"round": round_id, "state": "ended", "segment": stored.segment,
                          **stored.form})  # fmt: skip
 
@@ -78,7 +83,7 @@ async def observe(request: Request) -> Response:
     body.done()
 
     def change(form: dict[str, Any]) -> None:
-        _check_epoch(cascade, form)
+        _check_open(cascade, form)
         if not form["first"] <= stage <= form["depth"] + form["deeper"]:
             names = cascade.config.stage_names
             asked = ", ".join(names[form["first"] : form["depth"] + form["deeper"] + 1])
@@ -107,7 +112,7 @@ async def go_deeper(request: Request) -> Response:
     last = len(cascade.config.stages) - 1
 
     def change(form: dict[str, Any]) -> None:
-        _check_epoch(cascade, form)
+        _check_open(cascade, form)
         if form["depth"] + form["deeper"] >= last:
             raise ProtocolError(409, "this round is at the last stage", code="last_stage")
         form["deeper"] += 1
@@ -129,41 +134,28 @@ async def abandon(request: Request) -> Response:
 
 
 async def _close(request: Request, *, abandoned: bool) -> Response:
+    """Count a round; sent again, also to another replica at the same time, the same reply."""
     service, cascade, key = await enter(request, "infer")
     round_id = round_name(request)
     (await Body.of(request)).done()
-    name = f"end {cascade.name} {round_id}"
+    name = ending_name(cascade.name, round_id)
     before = await asyncio.to_thread(service.replies.get, "", name)
-    if before is not None:
-        return Response(before[2], before[1], media_type="application/json")
-    # Whoever ends it while it is being ended waits for the same reply; a client that leaves
-    # meanwhile finds the reply when it asks again.
-    closing = service.closing.get(name)
-    if closing is None:
-        closing = asyncio.create_task(_count(service, cascade, round_id, key, name, abandoned))
-        service.closing[name] = closing
-        closing.add_done_callback(lambda task: service.closing.pop(name))
-    return Response(await asyncio.shield(closing), media_type="application/json")
-
-
-async def _count(
-    service: Service, cascade: RunningCascade, round_id: str, key: Key, name: str, abandoned: bool
-) -> str:
-    """Count a round and keep the reply under a name; the reply."""
-    form = await asyncio.to_thread(service.open_rounds.get, cascade.name, round_id)
-    if form is not None:
-        _check_epoch(cascade, form)
-        form = await asyncio.to_thread(service.open_rounds.take, cascade.name, round_id)
-    if form is None:
+    if before is None:
+        form = await asyncio.to_thread(service.open_rounds.get, cascade.name, round_id)
+        if form is not None:
+            _check_epoch(cascade, form)
+            how = "abandon" if abandoned else "end"
+            form = await asyncio.to_thread(service.open_rounds.close, cascade.name, round_id, how)
+        if form is not None:
+            finished = finished_of(
+                cascade, round_id, form, key.id, abandoned=form["closing"] == "abandon"
+            )
+            await asyncio.wrap_future(service.recorder.put_and_tell(finished))
+        # Whoever counted it, its reply was written in the same transaction.
         before = await asyncio.to_thread(service.replies.get, "", name)
-        if before is not None:
-            return before[2]
+    if before is None:
         raise await ended_or_missing(service, cascade, round_id)
-    finished = finished_of(cascade, round_id, form, key.id, abandoned)
-    await asyncio.wrap_future(service.recorder.put_and_tell(finished))
-    reply = json.dumps(_ended(cascade, finished, form))
-    await asyncio.to_thread(service.replies.put, "", name, "", 200, reply)
-    return reply
+    return Response(before[2], before[1], media_type="application/json")
 
 
 def _form(decision: Decision, epoch: str) -> dict[str, Any]:
@@ -185,6 +177,13 @@ def _check_epoch(cascade: RunningCascade, form: dict[str, Any]) -> None:
         raise ProtocolError(409, message, code="another_epoch")
 
 
+def _check_open(cascade: RunningCascade, form: dict[str, Any]) -> None:
+    """Nothing is told to a round that is being ended."""
+    _check_epoch(cascade, form)
+    if "closing" in form:
+        raise _has_ended()
+
+
 def told(cascade: RunningCascade, round_id: str, form: dict[str, Any]) -> dict[str, Any]:
     """An open round, as the API shows it."""
     names, decision = cascade.config.stage_names, form["decision"]
@@ -202,19 +201,6 @@ def told(cascade: RunningCascade, round_id: str, form: dict[str, Any]) -> dict[s
         "compared": not decision["uncounted"],
         "stages": list(called),
         "told": [names[int(stage)] for stage in sorted(form["told"], key=int)],
-    }
-
-
-def _ended(cascade: RunningCascade, finished: Finished, form: dict[str, Any]) -> dict[str, Any]:
-    names, served = cascade.config.stage_names, finished.served
-    answer = None if served is None else form["told"][str(served)]["output"]
-    return {
-        "round": finished.decision.id,
-        "state": "ended",
-        "answer": answer,
-        "stage": None if served is None else names[served],
-        "cost": finished.cost,
-        "abandoned": finished.abandoned,
     }
 
 
@@ -238,6 +224,10 @@ async def ended_or_missing(
     stored = await asyncio.to_thread(service.rounds.round, cascade.name, round_id)
     if stored is None:
         return no_round(round_id)
+    return _has_ended()
+
+
+def _has_ended() -> ProtocolError:
     return ProtocolError(409, "this round has ended", code="round_ended")
 
 

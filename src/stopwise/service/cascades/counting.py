@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ from stopwise.agreement import Increments, count_prefix
 from stopwise.evidence import ABSTAINED
 from stopwise.live import Comparator, Learner
 from stopwise.service.cascades.forms import Call, Finished
+
+PATTERN = "pattern:"
+_MOST_PATTERNS = 5  # stages: beyond, there are too many patterns to count each
 
 
 @dataclass(frozen=True)
@@ -56,20 +59,29 @@ def compare(comparator: Comparator, calls: tuple[Call, ...]) -> Compared:
     return Compared(tuple(codes), found)
 
 
-def tell_learner(learner: Learner, finished: Finished, compared: Compared) -> None:
+def tell_learner(
+    learner: Learner,
+    finished: Finished,
+    compared: Compared,
+    on_begin: Callable[[int], None] = lambda sequence: None,
+) -> None:
     """Count a request as a round of the learner.
 
     The depth was drawn when the request began, perhaps by another replica; the learner is told it
     with its probability. Answers that agree go in as equal numbers: texts never reach it.
+
+    Args:
+        on_begin: told the number of the round before it ends.
     """
     decision = finished.decision
-    round = learner.begin(decision.segment)
-    depth = decision.depth
-    round.depth, round.probability = depth, decision.probability
-    if decision.advised is not None:
-        round.advised = decision.advised
-        round.advised_probability = decision.advised_probability or 0.0
-        round.unusual = True
+    advised = decision.advised
+    round = learner.begin_drawn(
+        decision.depth,
+        decision.probability,
+        decision.segment,
+        advised=None if advised is None else (advised, decision.advised_probability or 0.0),
+    )
+    on_begin(round.sequence)
     exactly = learner.reader.comparator.agree is None
     for at, call in enumerate(finished.calls):
         while at > round.depth:
@@ -86,17 +98,21 @@ def tell_learner(learner: Learner, finished: Finished, compared: Compared) -> No
         round.end()
 
 
-def sums_of(finished: Finished, compared: Compared | None, baseline: int) -> Mapping[str, float]:
+def sums_of(
+    finished: Finished, compared: Compared | None, baseline: int, stage_count: int
+) -> Mapping[str, float]:
     """What a request adds to the sums of its hour.
 
     Names are words and numbers joined by colons: `served:1` counts answers given by stage 1,
     `seen:0:2` and `disagreed:0:2` count a pair, `half:0:2` rounds in which one of
-    the two gave no answer, `cost:1` sums what stage 1 cost and `cost2:1` its
+    the two gave no answer, `pattern:0:1:0` rounds in which the first and third answer agreed and
+    the second did not, `cost:1` sums what stage 1 cost and `cost2:1` its
     squares, `full:...` the same over full runs, `missing:WHY` counts comparisons that were due and
     did not come.
 
     Args:
         baseline: the stage that is served without Stopwise (`run_to`).
+        stage_count: of the cascade.
     """
     decision = finished.decision
     sums: Counter[str] = Counter()
@@ -128,6 +144,8 @@ def sums_of(finished: Finished, compared: Compared | None, baseline: int) -> Map
             add({"missing:failed": 1})
     for i, j, differs in compared.increments.pairs if compared is not None else ():
         add({f"seen:{i}:{j}": 1, f"disagreed:{i}:{j}": int(differs)})
+    if compared is not None and compared.codes and stage_count <= _MOST_PATTERNS:
+        add({PATTERN + ":".join(map(str, compared.codes)): 1})
     for i, one in enumerate(compared.codes if compared is not None else ()):
         for j, two in enumerate(compared.codes[:i] if compared is not None else ()):
             if (one < 0) != (two < 0):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.live import PostgresStore, SqliteStore
-from stopwise.live.stores.base import Store
+from stopwise.live.stores.base import Companion
 from stopwise.service.config.forms import CascadeConfig
 from stopwise.service.database.connection import sqlite_path
 
@@ -30,11 +30,18 @@ def epoch_of(config: CascadeConfig) -> tuple[str, dict[str, Any]]:
     return hashlib.sha256(text.encode()).hexdigest()[:12], meaning
 
 
-def evidence_store(store: str, folder: Path, cascade: str, epoch: str) -> Store:
-    """The store that a learner is given: rounds are written behind, in batches, exactly once."""
+def evidence_store(
+    store: str, folder: Path, cascade: str, epoch: str, companion: Companion
+) -> SqliteStore | PostgresStore:
+    """The store that a learner is given: rounds are written behind, in batches, exactly once.
+
+    It is the database of the service, so that rows and counters are written together.
+    """
     name = f"{cascade}:{epoch}"
+    made: SqliteStore | PostgresStore
     if store.startswith("sqlite:///"):
-        base = sqlite_path(store, folder)
-        path = base.with_name(f"{base.stem}.evidence{base.suffix}")
-        return SqliteStore(path, cascade=name, durability="behind")
-    return PostgresStore(store, cascade=name, durability="behind", patience=5.0)
+        made = SqliteStore(sqlite_path(store, folder), cascade=name, durability="behind")
+    else:
+        made = PostgresStore(store, cascade=name, durability="behind", patience=5.0)
+    made.companion = companion
+    return made

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from stopwise.openai.completions import Completion, Decided, Usage
 from stopwise.service.config.forms import Mode
+from stopwise.service.database.writing import Ending
 
 Why = Literal["", "not sampled", "budget", "pinned", "many choices"]
 """Why a request is served without being compared; empty if it is compared."""
@@ -76,6 +77,7 @@ class Finished:
         served: the stage whose answer the client got; None where it got an error.
         request: what was asked, for people to look at.
         who: the id of the key.
+        ending: of a round over the API, what its end is told.
     """
 
     decision: Decision
@@ -85,6 +87,7 @@ class Finished:
     who: str = ""
     abandoned: bool = False
     seconds: float = 0.0
+    ending: Ending | None = None
 
     @property
     def cost(self) -> float:

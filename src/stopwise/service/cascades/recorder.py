@@ -9,15 +9,29 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 
 from stopwise.service.cascades.counting import Compared, row_form, sums_of
 from stopwise.service.cascades.forms import Finished
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending, today
 from stopwise.service.config.forms import Keep
-from stopwise.service.database.rounds import Entry, Rounds
+from stopwise.service.database.connection import StoreUnavailableError
+from stopwise.service.database.rounds import Rounds
+from stopwise.service.database.writing import Entry
 
 LOG = logging.getLogger("stopwise.service")
+Waiting = tuple[Finished, Future[None] | None]
+
+
+@dataclass
+class _Batch:
+    """Requests that are written together, under one name for all tries."""
+
+    taken: list[Waiting]
+    uncounted: list[Entry] = field(default_factory=list)
+    cascades: set[RunningCascade] = field(default_factory=set)
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 class Recorder:
@@ -49,7 +63,7 @@ class Recorder:
         self._spending = spending
         self._keep = keep
         self._size, self._seconds, self._room = size, seconds, room
-        self._queue: deque[tuple[Finished, Future[None] | None]] = deque()
+        self._queue: deque[Waiting] = deque()
         self._wake = threading.Event()
         self._idle = threading.Condition()
         self._busy = 0
@@ -113,22 +127,21 @@ class Recorder:
             LOG.error("requests not written", extra={"count": self.waiting})
 
     def _work(self) -> None:
-        pending: tuple[str, list[Entry], list[tuple[Finished, Future[None] | None]]] | None = None
+        pending: _Batch | None = None
         tick = 0.0
         while True:
             if pending is None:
                 self._wake.wait(self._seconds)
                 self._wake.clear()
-                batch = [
+                taken = [
                     self._queue.popleft() for _ in range(min(self._size * 4, len(self._queue)))
                 ]
-                self._busy = len(batch)
-                if batch:
-                    entries = [self._entry(finished) for finished, _ in batch]
-                    pending = (uuid.uuid4().hex, entries, batch)
+                self._busy = len(taken)
+                if taken:
+                    pending = self._count(taken)
             if pending is not None:
                 try:
-                    self._rounds.write(pending[0], pending[1])
+                    self._write(pending)
                 except Exception as error:  # noqa: BLE001  # whatever a database raises
                     self.errors += 1
                     LOG.error("batch not written", extra={"error": type(error).__name__})
@@ -137,10 +150,10 @@ class Recorder:
                     time.sleep(min(2.0, 0.2 * self.errors))
                     continue
                 self.errors = 0
-                self.written += len(pending[1])
-                for finished, told in pending[2]:
+                self.written += len(pending.taken)
+                for finished, told in pending.taken:
                     self._spending.written(_amounts(finished))
-                    if told is not None:
+                    if told is not None and not told.done():
                         told.set_result(None)
                 pending = None
                 self._busy = 0
@@ -160,16 +173,42 @@ class Recorder:
         except Exception as error:  # noqa: BLE001  # tried again in a second
             LOG.warning("store not readable", extra={"error": type(error).__name__})
 
-    def _entry(self, finished: Finished) -> Entry:
+    def _count(self, taken: list[Waiting]) -> _Batch:
+        """Compare and count requests; what is not a round is only to be written."""
+        batch = _Batch(taken)
+        for finished, told in taken:
+            cascade = self._cascades[finished.decision.cascade]
+            try:
+                compared = cascade.compare(finished)
+            except Exception as error:  # noqa: BLE001  # a user's comparator; the rest is kept
+                self._drop(error)
+                compared = None
+            entry = self._entry(finished, compared)
+            if compared is None:
+                batch.uncounted.append(entry)
+                continue
+            try:
+                cascade.count(finished, compared, entry)
+                batch.cascades.add(cascade)
+            except Exception as error:  # noqa: BLE001  # the queue of the evidence is full
+                self._drop(error)
+                if told is not None:
+                    told.set_exception(StoreUnavailableError("the round cannot be counted now"))
+        return batch
+
+    def _write(self, batch: _Batch) -> None:
+        """Each cascade's rounds in a transaction of their own, with the evidence they add to."""
+        if batch.uncounted:
+            self._rounds.write(batch.name, batch.uncounted)
+        for cascade in batch.cascades:
+            cascade.flush()
+
+    def _drop(self, error: Exception) -> None:
+        self.dropped += 1
+        LOG.error("round not counted", extra={"error": f"{type(error).__name__}: {error}"})
+
+    def _entry(self, finished: Finished, compared: Compared | None) -> Entry:
         cascade = self._cascades[finished.decision.cascade]
-        compared: Compared | None = None
-        try:
-            compared = cascade.compare(finished)
-            if compared is not None:
-                cascade.count(finished, compared)
-        except Exception as error:  # noqa: BLE001  # a comparator or a store; the rest is kept
-            self.dropped += 1
-            LOG.error("round not counted", extra={"error": f"{type(error).__name__}: {error}"})
         decision = finished.decision
         count = len(cascade.config.stages)
         complete = compared is not None and len([c for c in compared.codes if c >= 0]) == count
@@ -183,12 +222,13 @@ class Recorder:
             epoch=cascade.epoch,
             segment=decision.segment,
             at=decision.at,
-            sums=sums_of(finished, compared, cascade.config.run_to),
+            sums=sums_of(finished, compared, cascade.config.run_to, count),
             counted=compared is not None,
             differ=differ,
             complete=complete,
             form=row_form(finished, compared),
             item=(finished.request, [call.shown for call in finished.calls]) if kept else None,
+            ending=finished.ending,
         )
 
 

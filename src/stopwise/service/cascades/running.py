@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 
-from stopwise.live import Comparator, Drift, DriftAlarm, Learner
+from stopwise.live import Comparator, Drift, Learner
+from stopwise.service.cascades.beside import RowsBeside
 from stopwise.service.cascades.counting import Compared, compare, tell_learner
 from stopwise.service.cascades.drawing import Draws, draw, new_id, with_full_runs
 from stopwise.service.cascades.evidence_stores import epoch_of, evidence_store
@@ -15,6 +15,7 @@ from stopwise.service.cascades.forms import Decision, Finished, Why
 from stopwise.service.cascades.spending import Spending
 from stopwise.service.config.forms import CascadeConfig, Mode
 from stopwise.service.database.trail import Trail
+from stopwise.service.database.writing import Entry
 
 OTHER = "other"
 
@@ -27,17 +28,29 @@ class RunningCascade:
         store, folder: where evidence is kept.
         trail: modes and epochs.
         spending: what was spent today.
+        keep_seconds: how long texts are kept.
     """
 
     def __init__(
-        self, config: CascadeConfig, store: str, folder: Path, trail: Trail, spending: Spending
+        self,
+        config: CascadeConfig,
+        store: str,
+        folder: Path,
+        trail: Trail,
+        spending: Spending,
+        keep_seconds: float = 0.0,
     ) -> None:
         self.config = config
         self.epoch, meaning = epoch_of(config)
         trail.begin_epoch(config.name, self.epoch, json.dumps(meaning, sort_keys=True))
         self.mode: Mode = config.mode
-        self.alarms: list[tuple[float, DriftAlarm]] = []
         self._spending = spending
+        self._beside = RowsBeside(
+            config.name,
+            self.epoch,
+            shared=not store.startswith("sqlite:///"),
+            keep_seconds=keep_seconds,
+        )
         self._draws = Draws(trail.secret("sticky"), config.name, config.seed)
         self._lock = threading.Lock()
         self._segments: set[str] = set()
@@ -52,17 +65,13 @@ class RunningCascade:
             comparator=Comparator(config.compare.label) if plain else config.compare,
             measured=config.priced,
             drift=Drift(),
-            on_drift=self._note_drift,
-            store=evidence_store(store, folder, config.name, self.epoch),
+            store=evidence_store(store, folder, config.name, self.epoch, self._beside),
         )
 
     @property
     def name(self) -> str:
         """The model name that clients send."""
         return self.config.name
-
-    def _note_drift(self, alarm: DriftAlarm) -> None:
-        self.alarms.append((time.time(), alarm))
 
     def segment(self, name: str) -> str:
         """The segment that evidence goes to: this one, or the common one if there are too many."""
@@ -124,13 +133,20 @@ class RunningCascade:
 
     def compare(self, finished: Finished) -> Compared | None:
         """Compare the answers of a request; None where nothing is to be learned from it."""
-        if finished.decision.uncounted or not finished.calls:
+        if finished.decision.uncounted:
             return None
         return compare(self.config.compare, finished.calls)
 
-    def count(self, finished: Finished, compared: Compared) -> None:
-        """Tell the learner."""
-        tell_learner(self.learner, finished, compared)
+    def count(self, finished: Finished, compared: Compared, entry: Entry) -> None:
+        """Tell the learner; the entry is written in the transaction that counts the round."""
+        tell_learner(
+            self.learner, finished, compared, lambda number: self._beside.expect(number, entry)
+        )
+
+    def flush(self) -> None:
+        """Wait until what was counted is written, or raise why it is not yet."""
+        self.learner.flush()
+        self._beside.forget()
 
     def close(self) -> None:
         """Let the learner go."""

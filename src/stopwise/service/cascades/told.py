@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import replace
 from typing import Any
 
 from stopwise.service.cascades.forms import Call, Decision, Finished
 from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.database.writing import Ending
 
 NOT_TOLD = "not told"
+
+
+def ending_name(cascade: str, round_id: str) -> str:
+    """Under which name the reply to the end of a round is kept."""
+    return f"end {cascade} {round_id}"
 
 
 def finished_of(
@@ -37,7 +45,7 @@ def finished_of(
     answered = [call.stage for call in calls if call.output is not None]
     decision = Decision(**form["decision"])
     short = not calls or calls[-1].stage < decision.depth
-    return Finished(
+    finished = Finished(
         decision=decision,
         calls=tuple(calls),
         served=answered[-1] if answered else None,
@@ -45,3 +53,19 @@ def finished_of(
         abandoned=abandoned or short,
         seconds=time.time() - decision.at,
     )
+    reply = json.dumps(_reply(cascade, finished, form))
+    return replace(finished, ending=Ending(ending_name(cascade.name, round_id), reply))
+
+
+def _reply(cascade: RunningCascade, finished: Finished, form: dict[str, Any]) -> dict[str, Any]:
+    """What whoever ends a round is told."""
+    names, served = cascade.config.stage_names, finished.served
+    answer = None if served is None else form["told"][str(served)]["output"]
+    return {
+        "round": finished.decision.id,
+        "state": "ended",
+        "answer": answer,
+        "stage": None if served is None else names[served],
+        "cost": finished.cost,
+        "abandoned": finished.abandoned,
+    }

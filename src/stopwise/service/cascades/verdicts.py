@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from stopwise.evidence import Evidence
 from stopwise.logs.judging.readings import Readings, readings_of
 from stopwise.logs.judging.verdict import Doubt, Verdict, judge
-from stopwise.logs.reporting.headline import headline, shallower_sentence
+from stopwise.logs.reading.counting import NOT_CALLED, PatternCounts
+from stopwise.logs.reporting.headline import (
+    check_sentence,
+    disagreement_sentence,
+    headline,
+    shallower_sentence,
+)
 from stopwise.logs.settings import LogSettings
+from stopwise.service.cascades.counting import PATTERN
 from stopwise.service.cascades.running import RunningCascade
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A cascade judged as `analyze` judges a log: the verdict and the readings of it."""
+
+    verdict: Verdict
+    readings: Readings
+
+    @property
+    def stage(self) -> int:
+        """The stage of the first sentence."""
+        found = self.readings.headline_stage
+        return self.verdict.recommended if found is None else found
+
+    @property
+    def nothing_deeper_pays(self) -> bool:
+        """Whether it is certain that no stage deeper than that one is worth its price."""
+        deeper = [pair for pair in self.verdict.pairs if pair.shallow == self.stage]
+        return bool(deeper) and all(pair.certain for pair in deeper)
+
+    @property
+    def answers_changed_at_most(self) -> float:
+        """Upper bound on the share of answers that stopping there changes, against the last."""
+        last = len(self.verdict.stages) - 1
+        return 0.0 if self.stage == last else self.verdict.pair(self.stage, last).may_differ_high
 
 
 def evidence_of(cascade: RunningCascade, segment: str | None = None) -> Evidence:
@@ -25,10 +59,10 @@ def evidence_of(cascade: RunningCascade, segment: str | None = None) -> Evidence
     return total
 
 
-def verdict_of(
+def judged_of(
     cascade: RunningCascade, sums: Mapping[str, float], segment: str | None = None
-) -> Verdict | None:
-    """The verdict, or None while some two stages were never compared.
+) -> Judged | None:
+    """The verdict and its readings, or None while some two stages were never compared.
 
     Args:
         sums: of the same epoch and segment. A round in which one of two stages gave no answer
@@ -45,33 +79,71 @@ def verdict_of(
     doubt = Doubt(
         (evidence.seen + half).astype(np.int64), (evidence.disagreed + half).astype(np.int64)
     )
-    return judge(cascade.config.stage_names, evidence, cascade.learner.costs, doubt=doubt)
+    stages = cascade.config.stage_names
+    verdict = judge(stages, evidence, cascade.learner.costs, doubt=doubt)
+    counts = patterns_of(stages, sums)
+    if counts is not None and counts.evidence() != evidence:
+        counts = None  # evidence from elsewhere has no patterns: then the pairs alone are read
+    return Judged(verdict, readings_of(verdict, LogSettings(), counts))
 
 
-def sentence_of(cascade: RunningCascade, verdict: Verdict | None) -> str:
+def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCounts | None:
+    """How often each pattern of agreeing answers was seen; None where none was counted.
+
+    >>> found = patterns_of(("a", "b", "c"), {"pattern:0:1:1": 3, "pattern:0:-1": 2, "rounds": 5})
+    >>> found.codes.tolist(), found.number.tolist()
+    ([[0, -1, -2], [0, 1, 1]], [2, 3])
+    """
+    rows: list[list[int]] = []
+    number: list[int] = []
+    for name, value in sorted(sums.items()):
+        if name.startswith(PATTERN):
+            codes = [int(code) for code in name.removeprefix(PATTERN).split(":")]
+            rows.append(codes + [NOT_CALLED] * (len(stages) - len(codes)))
+            number.append(int(value))
+    if not rows:
+        return None
+    return PatternCounts(
+        stages=stages,
+        labels=tuple(str(at) for at in range(len(stages))),
+        codes=np.array(rows),
+        number=np.array(number),
+        block=np.zeros(len(rows), dtype=np.int64),
+        blocks=1,
+        segment=np.full(len(rows), -1),
+        segments=(),
+        billed=None,
+    )
+
+
+def sentence_of(judged: Judged | None) -> str:
     """The verdict in one sentence."""
-    if verdict is None:
+    if judged is None:
         return "Nothing can be said yet: not every two stages have answered the same request."
-    return headline(verdict, _rule(verdict))
+    return headline(judged.verdict, judged.readings)
 
 
-def standing_of(verdict: Verdict | None) -> str:
+def more_sentences(judged: Judged | None) -> list[str]:
+    """Where the readings disagree, what the check of the estimate found, what is not knowable."""
+    if judged is None:
+        return []
+    said = (disagreement_sentence, check_sentence, shallower_sentence)
+    texts = [say(judged.verdict, judged.readings) for say in said]
+    return [text for text in texts if text is not None]
+
+
+def standing_of(judged: Judged | None) -> str:
     """How sure it is that no deeper stage pays: as `certain`, and why not where it is not."""
-    if verdict is None:
+    if judged is None:
         return "not compared yet"
-    if verdict.nothing_deeper_pays:
+    if judged.nothing_deeper_pays:
         return "certain"
-    deeper = [pair.verdict for pair in verdict.pairs if pair.shallow == verdict.recommended]
+    deeper = [pair.verdict for pair in judged.verdict.pairs if pair.shallow == judged.stage]
     if deeper and "not knowable" not in deeper:
         return "not certain yet"
     return "not knowable without labels"
 
 
-def open_question(verdict: Verdict | None) -> str | None:
+def open_question(judged: Judged | None) -> str | None:
     """What is not knowable without labels."""
-    return None if verdict is None else shallower_sentence(verdict, _rule(verdict))
-
-
-def _rule(verdict: Verdict) -> Readings:
-    """What is shown is where the cascade itself goes: the rule, under weak dominance."""
-    return readings_of(verdict, LogSettings(reading="weak-dominance"))
+    return None if judged is None else shallower_sentence(judged.verdict, judged.readings)

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,8 @@ from stopwise.checks import StopwiseError
 from stopwise.service.database.schema import MIGRATIONS
 
 Row = tuple[Any, ...]
+SCHEMA = "stopwise_service"
+"""The schema of a PostgreSQL database that holds the service's tables."""
 
 
 class StoreUnavailableError(StopwiseError):
@@ -81,7 +83,10 @@ class SqliteDatabase:
         self._lock = threading.RLock()
         try:
             # Made private before SQLite opens it: it will hold what people asked.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            # One that exists is not opened here: closing it would take away the locks that other
+            # connections of this process have on it.
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             self._connection = sqlite3.connect(
                 path, timeout=patience, isolation_level=None, check_same_thread=False
             )
@@ -143,7 +148,7 @@ class PostgresDatabase:
 
     shared = True
 
-    def __init__(self, url: str, *, schema: str = "stopwise_service") -> None:
+    def __init__(self, url: str, *, schema: str = SCHEMA) -> None:
         try:
             import psycopg_pool
         except ImportError:

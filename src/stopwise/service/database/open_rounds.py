@@ -52,15 +52,22 @@ class OpenRounds:
             work.run("UPDATE open_rounds SET form = ? WHERE id = ?", (json.dumps(form), round_id))
         return form
 
-    def take(self, cascade: str, round_id: str) -> dict[str, Any] | None:
-        """Close a round; of several who try at once, one gets it."""
+    def close(self, cascade: str, round_id: str, how: str) -> dict[str, Any] | None:
+        """Let a round be told nothing more; it is deleted when it is counted. None if gone.
+
+        Of several who end it at once, the first says how ("end" or "abandon"); all may count it,
+        one does.
+        """
+
+        def change(form: dict[str, Any]) -> None:
+            form.setdefault("closing", how)
+
+        return self.change(cascade, round_id, change)
+
+    def delete(self, round_id: str) -> None:
+        """Forget a round that counts nowhere."""
         with self._database.transaction() as work:
-            rows = work.rows(
-                "SELECT form FROM open_rounds WHERE id = ? AND cascade_name = ?" + self._lock,
-                (round_id, cascade),
-            )
-            gone = work.run("DELETE FROM open_rounds WHERE id = ?", (round_id,))
-        return json.loads(rows[0][0]) if rows and gone else None
+            work.run("DELETE FROM open_rounds WHERE id = ?", (round_id,))
 
     def expired(self, now: float) -> list[tuple[str, str]]:
         """Rounds that nobody ended: (cascade, id)."""

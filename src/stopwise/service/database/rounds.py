@@ -10,31 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stopwise.service.database.connection import Database
-
-HOUR = 3600
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One request to be written.
-
-    Attributes:
-        counted: whether it is a round: others add to the sums alone.
-        differ: whether answers disagreed; `complete`: whether every stage answered.
-        item: what was asked and answered, if it is to be kept: (request, outputs).
-    """
-
-    id: str
-    cascade: str
-    epoch: str
-    segment: str
-    at: float
-    sums: Mapping[str, float]
-    counted: bool
-    differ: bool = False
-    complete: bool = False
-    form: Mapping[str, Any] | None = None
-    item: tuple[Any, Any] | None = None
+from stopwise.service.database.writing import HOUR, Entry, write_entries
 
 
 @dataclass(frozen=True)
@@ -61,7 +37,7 @@ class Rounds:
 
     def __init__(self, database: Database, keep_days: float = 30.0) -> None:
         self._database = database
-        self._keep_seconds = keep_days * 86400
+        self.keep_seconds = keep_days * 86400
 
     def write(self, batch: str, entries: Sequence[Entry]) -> None:
         """Write a batch in one transaction; a batch that was written before is not written again.
@@ -70,47 +46,15 @@ class Rounds:
             batch: its name. After a lost connection nobody knows whether it was committed, so
                 it is tried again under the same name.
         """
-        now = time.time()
-        sums: defaultdict[tuple[str, str, str, int, str], float] = defaultdict(float)
-        for entry in entries:
-            for name, value in entry.sums.items():
-                if value:
-                    hour = int(entry.at // HOUR)
-                    sums[entry.cascade, entry.epoch, entry.segment, hour, name] += value
-        rounds = [
-            (e.id, e.cascade, e.epoch, e.segment, e.at, int(e.differ), int(e.complete),
-             json.dumps(e.form))
-            for e in entries if e.counted
-        ]  # fmt: skip
-        items = [
-            (e.id, e.cascade, e.at, now + self._keep_seconds, *map(_text, e.item))
-            for e in entries
-            if e.item is not None
-        ]
         with self._database.transaction() as work:
             fresh = work.run(
                 "INSERT INTO batches (id, at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING",
-                (batch, now),
+                (batch, time.time()),
             )
-            if not fresh:
-                return
-            work.run_many(
-                "INSERT INTO rounds (id, cascade_name, epoch, segment, at, differ, complete, form)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                rounds,
-            )
-            work.run_many(
-                "INSERT INTO items (round_id, cascade_name, at, expires, request, outputs)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                items,
-            )
-            # In one order everywhere, so that two replicas never wait for each other.
-            work.run_many(
-                "INSERT INTO sums (cascade_name, epoch, segment, hour, name, value)"
-                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (cascade_name, epoch, segment, hour, name)"
-                " DO UPDATE SET value = sums.value + excluded.value",
-                [(*key, value) for key, value in sorted(sums.items())],
-            )
+            if fresh:
+                write_entries(
+                    work, entries, keep_seconds=self.keep_seconds, shared=self._database.shared
+                )
 
     def expire(self, now: float | None = None) -> None:
         """Delete items whose time has come, and names of old batches."""
@@ -241,10 +185,6 @@ class Rounds:
 def _item(row: tuple[Any, ...]) -> StoredItem:
     stored = StoredRound(row[0], row[1], row[2], json.loads(row[3]))
     return StoredItem(stored, json.loads(row[4]), json.loads(row[5]))
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, default=str)
 
 
 def _where(

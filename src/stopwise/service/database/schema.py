@@ -58,4 +58,13 @@ CREATE TABLE replies (
 )
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST,)
+ALARMS = """
+CREATE TABLE alarms (
+    id TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, cascade_name TEXT NOT NULL,
+    epoch TEXT NOT NULL, segment TEXT NOT NULL, shallow BIGINT NOT NULL, deep BIGINT NOT NULL,
+    before DOUBLE PRECISION NOT NULL, after DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX alarms_by_time ON alarms (cascade_name, epoch, at)
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST, ALARMS)

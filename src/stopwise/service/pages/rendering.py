@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -26,6 +28,11 @@ def _when(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
 
 
+def _code(text: str) -> Markup:
+    """A sentence in which `commands` are shown as such; everything else is escaped."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
 def _pairs_of(points: Sequence[tuple[float, str, str, float, int]]) -> list[tuple[str, str]]:
     """The pairs that occur, each once, in order."""
     return list(dict.fromkeys((shallow, deep) for _, shallow, deep, _, _ in points))
@@ -39,7 +46,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(amount=amount, share=share, when=_when)
+    environment.filters.update(amount=amount, share=share, when=_when, code=_code)
     environment.globals.update(
         pair_intervals=drawing.pair_intervals,
         shares_over_time=drawing.shares_over_time,

@@ -11,12 +11,12 @@ from stopwise.logs.judging.verdict import Pair, Verdict
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import (
     evidence_of,
-    open_question,
+    judged_of,
+    more_sentences,
     sentence_of,
     standing_of,
-    verdict_of,
 )
-from stopwise.service.database.rounds import HOUR
+from stopwise.service.database.writing import HOUR
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -66,7 +66,9 @@ class CascadeView:
 
     Attributes:
         law: the probability of each depth if a request were enforced now.
-        question: what is not knowable without labels, in a sentence; None if nothing is.
+        recommended, reading: the stage of the headline and the reading that it rests on.
+        more: where readings disagree and what is not knowable without labels, in sentences.
+        by_policy: where the policy goes that draws the depths: the rule under weak dominance.
         segments: every segment and its number of requests.
     """
 
@@ -82,8 +84,11 @@ class CascadeView:
     rounds: int
     requests: int
     sentence: str
-    question: str | None
+    more: tuple[str, ...]
     recommended: str | None
+    reading: str | None
+    policy: str
+    by_policy: str | None
     certain: bool
     standing: str
     law: tuple[float, ...]
@@ -97,7 +102,7 @@ def cascade_view(
     """Read a cascade, over the last hours."""
     config = cascade.config
     sums = service.rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
-    verdict = verdict_of(cascade, sums, segment)
+    judged = judged_of(cascade, sums, segment)
     since = time.time() - hours * HOUR
     by_hour = service.rounds.by_hour(
         cascade.name, epoch=cascade.epoch, segment=segment, since=since
@@ -118,13 +123,16 @@ def cascade_view(
         ),
         rounds=int(sums.get("rounds", 0)),
         requests=int(sums.get("requests", 0)),
-        sentence=sentence_of(cascade, verdict),
-        question=open_question(verdict),
-        recommended=None if verdict is None else names[verdict.recommended],
-        certain=verdict is not None and verdict.nothing_deeper_pays,
-        standing=standing_of(verdict),
+        sentence=sentence_of(judged),
+        more=tuple(more_sentences(judged)),
+        recommended=None if judged is None else names[judged.stage],
+        reading=None if judged is None else judged.readings.headline_reading,
+        policy=config.policy,
+        by_policy=None if judged is None else names[judged.verdict.recommended],
+        certain=judged is not None and judged.nothing_deeper_pays,
+        standing=standing_of(judged),
         law=tuple(cascade.law(segment or "")),
-        pairs=pair_lines(cascade, verdict, segment),
+        pairs=pair_lines(cascade, None if judged is None else judged.verdict, segment),
         hours=tuple(_hour(hour, part, len(names)) for hour, part in by_hour.items()),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.spending import DAY, today
-from stopwise.service.cascades.verdicts import sentence_of, standing_of, verdict_of
+from stopwise.service.cascades.verdicts import judged_of, sentence_of, standing_of
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -45,16 +45,16 @@ def cascade_lines(service: Service) -> list[CascadeLine]:
     for name, cascade in service.cascades.items():
         all_time = service.rounds.sums(name, epoch=cascade.epoch)
         sums = service.rounds.sums(name, since=since)
-        verdict = verdict_of(cascade, all_time)
+        judged = judged_of(cascade, all_time)
         count = len(cascade.config.stages)
         lines.append(
             CascadeLine(
                 name=name,
                 mode=cascade.mode,
                 stages=cascade.config.stage_names,
-                sentence=sentence_of(cascade, verdict),
-                certain=verdict is not None and verdict.nothing_deeper_pays,
-                standing=standing_of(verdict),
+                sentence=sentence_of(judged),
+                certain=judged is not None and judged.nothing_deeper_pays,
+                standing=standing_of(judged),
                 rounds=int(all_time.get("rounds", 0)),
                 requests=int(sums.get("requests", 0)),
                 spent=sums.get("spent", 0.0),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.database.rounds import HOUR
+from stopwise.service.database.writing import HOUR
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -88,10 +88,10 @@ def health_view(service: Service, cascade: RunningCascade, hours: int = 168) -> 
         hours=hours,
         alarms=tuple(
             AlarmLine(
-                at, alarm.segment, names[alarm.stages[0]], names[alarm.stages[1]],
+                alarm.at, alarm.segment, names[alarm.stages[0]], names[alarm.stages[1]],
                 alarm.before, alarm.after,
             )
-            for at, alarm in reversed(cascade.alarms)
+            for alarm in service.alarms.of(cascade.name, cascade.epoch)
         ),
         stages=tuple(stages),
         missing=named("missing:"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.verdicts import standing_of, verdict_of
+from stopwise.service.cascades.verdicts import judged_of, standing_of
 from stopwise.service.config.forms import MODES
 from stopwise.service.database.trail import Change
 
@@ -34,6 +34,8 @@ class ModeView:
             that of one call of `run_to`.
         changed_at_most: upper bound on the share of answers that would differ from those of
             `run_to`, if the recommended stage were served; None while unknown.
+        recommended: the stage of the headline, as `analyze` names it.
+        by_policy: where the policy goes that draws the depths: the rule under weak dominance.
         advised_same: how many answers would have stayed the same, of how many where that is known.
         changes: the trail, the latest first.
     """
@@ -48,6 +50,8 @@ class ModeView:
     recommended: str | None
     certain: bool
     standing: str
+    policy: str
+    by_policy: str | None
     changed_at_most: float | None
     advised_same: tuple[int, int]
     changes: tuple[Change, ...]
@@ -57,15 +61,15 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
     """Read the mode of a cascade."""
     config = cascade.config
     sums = service.rounds.sums(cascade.name, epoch=cascade.epoch)
-    verdict = verdict_of(cascade, sums)
+    judged = judged_of(cascade, sums)
     law = tuple(cascade.law(""))
     costs = cascade.learner.costs
     run_to = config.run_to
     changed = None
-    if verdict is not None:
-        at = verdict.recommended
+    if judged is not None:
+        at = judged.stage
         low, high = min(at, run_to), max(at, run_to)
-        changed = 0.0 if low == high else verdict.pair(low, high).may_differ_high
+        changed = 0.0 if low == high else judged.verdict.pair(low, high).may_differ_high
     words = {"run_to": config.stage_names[run_to], "sample": 100 * config.sample}
     return ModeView(
         name=cascade.name,
@@ -75,9 +79,11 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         law=law,
         expected_cost=sum(p * float(c) for p, c in zip(law, costs.cumulative, strict=True)),
         present_cost=float(costs.per_stage[run_to]),
-        recommended=None if verdict is None else config.stage_names[verdict.recommended],
-        certain=verdict is not None and verdict.nothing_deeper_pays,
-        standing=standing_of(verdict),
+        recommended=None if judged is None else config.stage_names[judged.stage],
+        certain=judged is not None and judged.nothing_deeper_pays,
+        standing=standing_of(judged),
+        policy=config.policy,
+        by_policy=None if judged is None else config.stage_names[judged.verdict.recommended],
         changed_at_most=changed,
         advised_same=(int(sums.get("advised:same", 0)), int(sums.get("advised:known", 0))),
         changes=tuple(service.trail.changes(cascade.name)),

@@ -65,11 +65,16 @@ def run_block(
         while bulk > 0 and budget > 0:
             part = bulk
             if mixed:
-                keep_words(state, words)
-                wanted = min(bulk, grid[at] - t)
-                part = _deal(replication, limit, t, wanted, budget, share)
-                words = words_of(state)
-                bulk_ends_otherwise &= part == wanted
+                part = min(bulk, grid[at] - t)
+                if by_rows:
+                    _deal_rows(replication, limit, t, part, share)
+                else:
+                    split(rng, part, low[: limit + 1], share)
+                    if part - share[0] > budget:
+                        keep_words(state, words)
+                        part = _cut_short(share, part, budget, state)
+                        words = words_of(state)
+                        bulk_ends_otherwise = False
                 for k in range(limit + 1):
                     counts[k] += share[k]
                     uncounted[k] += share[k]
@@ -134,20 +139,15 @@ def _shallow_part(low: NDArray[np.float64], limit: int) -> tuple[int, float, boo
 
 
 @njit(cache=True, nogil=True)
-def _deal(
-    replication: Replication, limit: int, t: int, rounds: int, budget: int, share: NDArray[np.int64]
-) -> int:
-    """Deal shallow rounds out over their depths, into `share`; returns how many were kept.
+def _deal_rows(
+    replication: Replication, limit: int, t: int, rounds: int, share: NDArray[np.int64]
+) -> None:
+    """Deal the shallow rounds of a round-robin stream out over their depths, into `share`.
 
-    The outputs of a round-robin stream are counted here: its rows are known and each takes its
-    depth independently, so every class splits on its own.
+    Its rows are known and each takes its depth independently, so every class splits on its own and
+    its outputs are counted here.
     """
     tables, low = replication.tables, replication.low[: limit + 1]
-    if len(tables.rows) == 0:
-        split(replication.rng, rounds, low, share)
-        if rounds - share[0] > budget:
-            return _cut_short(share, rounds, budget, replication.state)
-        return rounds
     share[:] = 0
     of_class = np.empty(limit + 1, dtype=np.int64)
     for k in range(len(tables.outputs)):
@@ -159,7 +159,6 @@ def _deal(
                 if depth and of_class[depth]:
                     times = of_class[depth] * replication.settings.temper
                     observe_many(replication.pairs, tables.outputs, k, depth, times)
-    return rounds
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,309 @@
+"""`stopwise analyze`: where should my cascade stop, and what can be known without labels?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stopwise.cli.shared.log_options import (
+    AbstentionsOption,
+    Calls_,
+    Costs_,
+    Example,
+    Features,
+    Item,
+    Layout,
+    Level,
+    LogFile,
+    MaxLabels,
+    MistakeCost,
+    Segment,
+    SettingsFile,
+    Sql,
+    Stages,
+    TrailingBlanks,
+    Truth,
+    log_and_settings,
+)
+from stopwise.cli.shared.run_options import AsJson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stopwise.logs.analysis import Analysis
+
+
+def command(
+    log: LogFile = None,
+    stages: Stages = None,
+    costs: Costs_ = None,
+    mistake_cost: MistakeCost = None,
+    segment: Segment = None,
+    truth: Truth = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write one self-contained HTML page with plots.")
+    ] = None,
+    as_json: AsJson = False,
+    settings: SettingsFile = None,
+    item: Item = None,
+    layout: Layout = None,
+    level: Level = None,
+    max_labels: MaxLabels = None,
+    trailing_blanks: TrailingBlanks = None,
+    per_item: Annotated[
+        bool, typer.Option("--per-item", help="Say also what deciding per item would be worth.")
+    ] = False,
+    features: Features = None,
+    abstentions: AbstentionsOption = None,
+    reading: Annotated[
+        str | None,
+        typer.Option(
+            help="What the first sentence rests on: auto, certain, weak-dominance, estimated or"
+            " minimax. [auto]"
+        ),
+    ] = None,
+    calls: Calls_ = None,
+    agree: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of a verdict: answers equal to the last stage's on this share of items,"
+            " such as 0.95, with the confidence of --level, at the least cost."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the items that --agree looks at.")] = 0,
+    sql: Sql = None,
+    example: Example = False,
+) -> None:
+    """Say where a cascade should stop, from a log of its outputs, without labels.
+
+    The log has a column for each stage (or rows of item, stage, output), as CSV, Parquet or JSON
+    lines. Costs are each stage's own; or the log has them in columns named **NAME:cost**. A blank
+    output is an abstention. The mistake cost is what one wrong answer costs you, in the same units.
+
+    Try it at once:
+
+    **stopwise analyze --example --report report.html**
+
+    Three services, with their prices for one text, where a wrong answer costs 10 cents:
+
+    **stopwise analyze log.csv --stages vader,amazon,google --costs 0,0.0001,0.00025
+    --mistake-cost 0.10**
+
+    Costs measured in the log, a verdict for each language, scored against the truth:
+
+    **stopwise analyze log.parquet --stages small,large --mistake-cost 1 --segment language --truth
+    label**
+
+    Services or language models, each of which can be called by itself:
+
+    **stopwise analyze log.csv --stages small,large --costs 1,20 --mistake-cost 100 --calls alone**
+
+    Evidence counted elsewhere (SQL, Dask) and saved as JSON is analysed the same way:
+
+    **stopwise analyze evidence.json --stages a,b --costs 1,3**
+
+    Equal to the last stage on 95 % of the items, with 95 % confidence, for less:
+
+    **stopwise analyze log.csv --stages small,large --costs 1,20 --agree 0.95 --level 0.95**
+    """
+    from stopwise.cli.shared.output import print_json, progress_bar, read_text
+
+    source, chosen = log_and_settings(
+        log, example, settings, sql,
+        stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
+        item=item, layout=layout, level=level, max_labels=max_labels,
+        trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading, calls=calls,
+        features=features,
+    )  # fmt: skip
+    if agree is not None:
+        from stopwise.cli.logs.promise import run
+
+        run(source, chosen, agree, seed=seed, as_json=as_json)
+        return
+    if isinstance(source, str) and source.endswith(".json"):
+        from stopwise.evidence import Evidence
+        from stopwise.logs.analysis import analyze_evidence
+
+        evidence = Evidence.from_json(read_text(Path(source)))
+        analysis = analyze_evidence(evidence, chosen, name=str(source))
+    else:
+        from stopwise.logs.analysis import analyze
+
+        with progress_bar("counting", quiet=as_json):
+            analysis = analyze(source, chosen, per_item=per_item)
+    if report is not None:
+        analysis.write_report(report)
+    if as_json:
+        print_json(analysis.to_dict())
+    else:
+        _print(analysis, report)
+
+
+def _print(analysis: Analysis, report: Path | None) -> None:
+    from rich.console import Console
+
+    from stopwise.logs.formatting import amount, round_share
+    from stopwise.logs.reporting import headline, words
+
+    verdict = analysis.verdict
+    console = Console(highlight=False, soft_wrap=False)
+
+    def say(text: str, style: str | None = None) -> None:
+        console.print(text, style=style, markup=False)
+
+    say(analysis.sentence, "bold")
+    readings = analysis.readings
+    for sentence in (
+        headline.check_sentence(verdict, readings),
+        headline.disagreement_sentence(verdict, readings),
+        headline.missing_sentence(verdict),
+        headline.shallower_sentence(verdict, readings),
+        headline.alone_sentence(analysis.alone) if analysis.alone is not None else None,
+    ):
+        if sentence is not None:
+            say(sentence)
+    measured = ", costs measured in the log" if verdict.cost_bounds.measured else ""
+    say(
+        f"\n{analysis.name}: {analysis.rows:,} items, a mistake costs"
+        f" {amount(verdict.costs.mistake_cost)}{measured}; everything called certain holds"
+        f" with {round_share(verdict.level)}, together.\n",
+        "dim",
+    )
+    console.print(_stage_table(analysis))
+    if analysis.per_item is not None:
+        from stopwise.cli.logs.per_item import print_items
+
+        print_items(console, analysis.per_item)
+    if verdict.cost_bounds.measured:
+        for name, low, high in zip(
+            verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True
+        ):
+            say(f"cost of {name}: between {amount(low)} and {amount(high)}", "dim")
+    say("\nWhat is certain, and what is not knowable without labels", "bold")
+    console.print(
+        _listed(
+            (
+                pair.verdict,
+                words.pair_sentence(verdict, pair),
+                {"certain": "green", "too few rows": "cyan"}.get(pair.verdict, "yellow"),
+            )
+            for pair in words.key_pairs(verdict)
+        )
+    )
+    if hidden := len(verdict.pairs) - len(words.key_pairs(verdict)):
+        say(f"({hidden} more pairs, among other stages, in --json and --report)", "dim")
+    say("\nMistake cost: where the paper's rule stops, and how sure", "bold")
+    console.print(_mistake_cost_table(analysis))
+    if changes := words.key_changes(analysis):
+        say("\nIf the cascade were another", "bold")
+        for change in changes:
+            say("- " + words.what_if_sentence(verdict, change))
+    if analysis.segments:
+        say("\nBy segment", "bold")
+        console.print(_segment_table(analysis))
+    if analysis.warnings:
+        say("\nWarnings", "bold")
+        console.print(_listed((w.code, w.message, "yellow") for w in analysis.warnings))
+    if analysis.truth is not None:
+        say("\n" + words.truth_sentence(verdict, readings, analysis.truth), "bold")
+    if report is not None:
+        say(f"\nreport written to {report}")
+
+
+def _listed(entries: Iterable[tuple[str, str, str]]) -> Any:
+    """Marks in a colour, and beside each what there is to say."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for mark, text, style in entries:
+        table.add_row(Text(mark, style=style, no_wrap=True), Text(text))
+    return table
+
+
+def _stage_table(analysis: Analysis) -> Any:
+    from rich.table import Table
+
+    from stopwise.logs.formatting import amount, share
+
+    verdict, truth, readings = analysis.verdict, analysis.truth, analysis.readings
+    mistake_cost = verdict.costs.mistake_cost
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    titles = ["stage", "cost", "alone" if verdict.alone else "up to it"]
+    titles += ["est. errors", "worst case"]
+    for title in [*titles, *(["errors", "regret"] if truth is not None else []), ""]:
+        left = title in ("stage", "")
+        table.add_column(
+            title, justify="left" if left else "right", overflow="fold", no_wrap=title == ""
+        )
+    for at, name in enumerate(verdict.stages):
+        row = [
+            name,
+            amount(verdict.cost_bounds.own[at]),
+            amount(verdict.costs.cumulative[at]),
+            share(float(readings.error_rates[at])) if readings.why_not is None else "-",
+            amount(float(verdict.worst_case_regret[at]) * mistake_cost),
+        ]
+        if truth is not None:
+            row.append(share(float(truth.error_rates[at])))
+            row.append(amount(float(truth.regret_by_stage[at]) * mistake_cost))
+        marks = {
+            readings.headline_reading: readings.headline_stage,
+            "weak-dominance": readings.weak_dominance,
+            "estimated": readings.estimated,
+            "minimax": readings.minimax,
+        }
+        row.append(", ".join(mark for mark, stage in marks.items() if stage == at))
+        table.add_row(*row, style="bold" if at == readings.headline_stage else None)
+    return table
+
+
+def _mistake_cost_table(analysis: Analysis) -> Any:
+    from rich.table import Table
+
+    from stopwise.logs.reporting import words
+
+    table = Table("mistake cost", "stage", "", box=None, pad_edge=False, header_style="dim")
+    for here in analysis.mistake_cost_ranges:
+        now = here.start <= analysis.verdict.costs.mistake_cost < here.end
+        table.add_row(
+            ("> " if now else "  ") + words.range_text(here),
+            analysis.verdict.stages[here.stage],
+            words.range_kind(here, analysis.verdict),
+            style="bold" if now else None,
+        )
+    return table
+
+
+def _segment_table(analysis: Analysis) -> Any:
+    from rich.table import Table
+
+    from stopwise.logs.formatting import amount
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in (
+        "segment",
+        "items",
+        "stop at",
+        "reading",
+        "saves per item",
+    ):
+        table.add_column(title, justify="right" if title in ("items", "saves per item") else "left")
+    for segment in analysis.segments:
+        verdict, readings = segment.verdict, segment.readings
+        if verdict is None or readings is None or readings.headline_stage is None:
+            table.add_row(segment.name, f"{segment.rows:,}", "-", "too few common items")
+            continue
+        table.add_row(
+            segment.name,
+            f"{segment.rows:,}",
+            verdict.stages[readings.headline_stage],
+            readings.headline_reading,
+            amount(
+                verdict.costs.cumulative[verdict.baseline]
+                - verdict.costs.cumulative[readings.headline_stage]
+            ),
+        )
+    return table

@@ -1,0 +1,225 @@
+"""`stopwise audit`: settle what is not knowable without labels, with few labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stopwise.cli.shared.log_options import (
+    AbstentionsOption,
+    Costs_,
+    Example,
+    Item,
+    Layout,
+    Level,
+    LogFile,
+    MaxLabels,
+    MistakeCost,
+    SettingsFile,
+    Sql,
+    Stages,
+    TrailingBlanks,
+    log_and_settings,
+)
+from stopwise.cli.shared.run_options import AsJson
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from stopwise.logs.auditing.audit import Audit, AuditPlan
+    from stopwise.logs.auditing.simulation import AuditSimulation
+
+
+def command(
+    log: LogFile = None,
+    stages: Stages = None,
+    costs: Costs_ = None,
+    mistake_cost: MistakeCost = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="The file to be labelled, and read back. [LOG.to-label.csv]"),
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="Where labels are kept between runs. [LOG.audit.json]")
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Items to label at a time.")] = 20,
+    tolerance: Annotated[
+        float, typer.Option(help="A difference in cost per item that does not matter to you.")
+    ] = 0.0,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Do not show the outputs to whoever labels.")
+    ] = False,
+    show: Annotated[
+        str | None, typer.Option(help="A column to show beside each item, such as its text.")
+    ] = None,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Also write a page to type labels in: LOG.to-label.html."),
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Settle only by intervals that hold for any log; takes more labels."
+        ),
+    ] = False,
+    simulate_with: Annotated[
+        str | None,
+        typer.Option(help="A column of right answers: how many labels would it have taken?"),
+    ] = None,
+    replications: Annotated[int, typer.Option(help="Simulated audits.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of the order in which items are drawn.")] = 0,
+    as_json: AsJson = False,
+    settings: SettingsFile = None,
+    item: Item = None,
+    layout: Layout = None,
+    level: Level = None,
+    max_labels: MaxLabels = None,
+    trailing_blanks: TrailingBlanks = None,
+    abstentions: AbstentionsOption = None,
+    sql: Sql = None,
+    example: Example = False,
+) -> None:
+    """Find the best stage with as few labels as possible, and stop as soon as it is settled.
+
+    Only items on which stages differ are worth a label. Run it once: it writes such items to a
+    file. Fill in the column **label** there (the right answer, also if no stage gave it) and run
+    the same command again, until it says that the matter is settled; until then it gives its best
+    guess. With --page, labels can be typed in on a page instead.
+
+    **stopwise audit log.csv --stages vader,amazon,google --costs 0,0.0001,0.00025 --mistake-cost
+    0.1**
+
+    How many labels would it have taken, against labelling at random?
+
+    **stopwise audit --example --simulate-with truth**
+    """
+    from stopwise.cli.shared.output import print_json, progress_bar
+    from stopwise.logs.auditing.audit import plan_audit
+
+    source, chosen = log_and_settings(
+        log, example, settings, sql,
+        stages=stages, costs=costs, mistake_cost=mistake_cost, truth=simulate_with, item=item,
+        layout=layout, level=level, max_labels=max_labels, trailing_blanks=trailing_blanks,
+        abstentions=abstentions,
+    )  # fmt: skip
+    plan = plan_audit(source, chosen, tolerance=tolerance, strict=strict, show=show)
+    if simulate_with is not None:
+        from stopwise.logs.auditing.simulation import simulate_audit
+
+        with progress_bar("audits", quiet=as_json) as progress:
+            result = simulate_audit(plan, replications=replications, seed=seed, progress=progress)
+        if as_json:
+            print_json(result.to_dict())
+        else:
+            _print_simulation(result)
+        return
+    from stopwise.logs.auditing.files import advance, audit_dict
+
+    # Beside the log, but never inside the installed package.
+    base = Path("example" if example else source if isinstance(source, str) else "log")
+    if base.name == "-":
+        base = Path("log")
+    if any(sign in base.name for sign in "*?["):
+        base = base.with_name("log")
+    base = base.with_suffix("") if base.suffix == ".gz" else base
+    labels = labels or base.with_name(base.stem + ".to-label.csv")
+    state = state or base.with_name(base.stem + ".audit.json")
+    page_path = labels.with_suffix(".html") if page else None
+    audit = advance(plan, state, labels, batch=batch, seed=seed, blind=blind, page_path=page_path)
+    if as_json:
+        print_json(audit_dict(audit, plan, labels))
+    else:
+        _print(plan, audit, labels)
+
+
+def _print(plan: AuditPlan, audit: Audit, labels: Path) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    names = audit.stages
+    if audit.best is not None:
+        why = (
+            f"settled after {audit.labels} labels"
+            if audit.labels
+            else "settled without a label: nothing deeper can be worth its price on this log"
+        )
+        console.print(f"Stop at {names[audit.best]}: {why}.", style="bold", markup=False)
+    else:
+        left = ", ".join(names[stage] for stage in audit.in_question)
+        console.print(
+            f"Not settled yet, after {audit.labels} labels; in question: {left}. Best guess so far:"
+            f" {names[audit.guess]}. Fill in the column 'label' of {labels}"
+            f" ({len(audit.next_items)} items) and run this again.",
+            style="bold",
+            markup=False,
+        )
+    for note in audit.notes:
+        console.print(f"Note: {note}.", style="yellow", markup=False)
+    _print_pairs(console, plan, audit)
+    if audit.labels:
+        console.print(
+            f"Plain random labelling would have needed about {audit.random_labels:,} labels to tell"
+            f" as much: the stages differ on {audit.worth_labelling:,} of {audit.items:,} items.",
+            markup=False,
+        )
+    if plan.rows.left_out:
+        console.print(
+            f"Left out: {plan.rows.left_out:,} items with an answer that is not known.",
+            style="dim",
+        )
+
+
+def _print_pairs(console: Console, plan: AuditPlan, audit: Audit) -> None:
+    from stopwise.logs.formatting import round_share, share
+
+    if not audit.pairs:
+        return
+    names = audit.stages
+    console.print(
+        f"\nHow much rarer the deeper stage is wrong (holds at any time, with"
+        f" {round_share(plan.level)}):",
+        markup=False,
+    )
+    for pair in audit.pairs:
+        console.print(
+            f"- {names[pair.deep]} against {names[pair.shallow]}: between"
+            f" {_signed(pair.low)} and {_signed(pair.high)} of items; its price asks for"
+            f" {share(pair.threshold)}. {pair.labelled} of {pair.items} differing items labelled:"
+            f" {pair.finding}.",
+            markup=False,
+        )
+
+
+def _signed(value: float) -> str:
+    return f"{value * 100:+.1f} %"
+
+
+def _print_simulation(result: AuditSimulation) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    form = result.to_dict()
+    console.print(
+        f"{form['optimal_stage']} is the best stage of these {result.items:,} items; its stages in"
+        f" question differ on {result.worth_labelling:,} of them.",
+        style="bold",
+        markup=False,
+    )
+    table = Table("labels until settled", "median", "mean", "5 % to 95 %", box=None)
+    for name, key in (("audit", "audit_labels"), ("random labelling", "random_labels")):
+        found = form[key]
+        table.add_row(
+            name,
+            f"{found['median']:,.0f}",
+            f"{found['mean']:,.1f}",
+            f"{found['q05']:,.0f} to {found['q95']:,.0f}",
+        )
+    console.print(table)
+    console.print(
+        f"{form['replications']} simulated audits; {result.right:.1%} ended with the best stage."
+        " Random labelling is read with the same intervals, so this is the best it can do.",
+        style="dim",
+    )

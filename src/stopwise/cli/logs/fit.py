@@ -1,0 +1,72 @@
+"""`stopwise fit`: a per-item rule from a log, as a JSON file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stopwise.cli.shared.log_options import (
+    Costs_,
+    Example,
+    Features,
+    Item,
+    Layout,
+    LogFile,
+    MaxLabels,
+    MistakeCost,
+    SettingsFile,
+    Stages,
+    TrailingBlanks,
+    Truth,
+    log_and_settings,
+)
+
+
+def command(
+    log: LogFile = None,
+    out: Annotated[Path, typer.Option(help="The file to write the rule to.")] = Path("rule.json"),
+    stages: Stages = None,
+    costs: Costs_ = None,
+    mistake_cost: MistakeCost = None,
+    reference: Annotated[
+        str,
+        typer.Option(help="Hold answers against: auto, last, consensus or the name of a stage."),
+    ] = "auto",
+    trust: Annotated[
+        float | None,
+        typer.Option(help="What a difference from the last stage counts for. [0.7]"),
+    ] = None,
+    labels: Annotated[
+        int, typer.Option(help="Use this many right answers to choose the reference; -1: all.")
+    ] = 0,
+    features: Features = None,
+    truth: Truth = None,
+    settings: SettingsFile = None,
+    item: Item = None,
+    layout: Layout = None,
+    max_labels: MaxLabels = None,
+    trailing_blanks: TrailingBlanks = None,
+    example: Example = False,
+) -> None:
+    """Fit a rule that decides per item where to stop, and write it as readable JSON.
+
+    The log needs rows on which every stage was called. Columns named **NAME:confidence** say how
+    sure a stage was; they help most.
+
+    **stopwise fit log.csv --stages small,large --costs 1,5 --mistake-cost 40 --out rule.json**
+
+    A live cascade takes the file: **Cascade(stages, rule="rule.json")**. See what it does with
+    **stopwise explain rule.json**, and what it is worth with **stopwise analyze --per-item**.
+    """
+    from stopwise.logs.items.fitting import fit, write_rule
+
+    source, chosen = log_and_settings(
+        log, example, settings,
+        stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
+        layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks, features=features,
+    )  # fmt: skip
+    rule = fit(source, chosen, reference=reference, trust=trust, labels=labels)
+    write_rule(rule, out)
+    typer.echo(f"wrote {out}: {len(rule.stages)} stages, {rule.counts.rounds:,} items")

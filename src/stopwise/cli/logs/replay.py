@@ -1,0 +1,168 @@
+"""`stopwise replay`: a policy over a log as if live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from stopwise.checks import fail
+from stopwise.cli.shared.log_options import (
+    AbstentionsOption,
+    Costs_,
+    Example,
+    Item,
+    Layout,
+    LogFile,
+    MaxLabels,
+    MistakeCost,
+    SettingsFile,
+    Sql,
+    Stages,
+    TrailingBlanks,
+    Truth,
+    log_and_settings,
+)
+from stopwise.cli.shared.run_options import AsJson, Jobs
+
+if TYPE_CHECKING:
+    from stopwise.logs.replaying.replay import Replay
+
+
+def command(
+    log: LogFile = None,
+    policy: Annotated[
+        str, typer.Option(help="A name from `stopwise policies`, with settings after a colon.")
+    ] = "uss-ts",
+    stages: Stages = None,
+    costs: Costs_ = None,
+    mistake_cost: MistakeCost = None,
+    truth: Truth = None,
+    order: Annotated[
+        str,
+        typer.Option(help="Rows as in the 'log', or 'shuffled' for every replication."),
+    ] = "log",
+    replications: Annotated[int, typer.Option(help="Independent runs.")] = 20,
+    rounds: Annotated[int | None, typer.Option(help="Rows in a run. [all]")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+    settings: SettingsFile = None,
+    item: Item = None,
+    layout: Layout = None,
+    max_labels: MaxLabels = None,
+    trailing_blanks: TrailingBlanks = None,
+    abstentions: AbstentionsOption = None,
+    sql: Sql = None,
+    example: Example = False,
+) -> None:
+    """Run a policy over a log as if live: what would it have cost, which answers would differ?
+
+    In each round the policy sees only the stages that it calls. Beside it stand always-first,
+    always-last, the best fixed stage in hindsight, going on until two stages in a row agree, and
+    random stopping at equal cost. With --truth also errors and regret.
+
+    **stopwise replay --example --truth truth**
+
+    **stopwise replay log.csv --stages vader,amazon,google --costs 0,0.0001,0.00025 --mistake-cost
+    0.1 --policy uss-ucb --order shuffled --replications 50**
+    """
+    from stopwise.cli.shared.output import print_json, progress_bar
+    from stopwise.logs.replaying.replay import replay
+
+    source, chosen = log_and_settings(
+        log, example, settings, sql,
+        stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
+        layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks,
+        abstentions=abstentions,
+    )  # fmt: skip
+    with progress_bar("replications", quiet=as_json) as progress:
+        result = replay(
+            source,
+            policy,
+            chosen,
+            order=_order(order),
+            replications=replications,
+            rounds=rounds,
+            seed=seed,
+            jobs=jobs,
+            progress=progress,
+        )
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print(result, 1.0 if chosen.mistake_cost is None else chosen.mistake_cost)
+
+
+def _order(order: str) -> Literal["log", "shuffled"]:
+    if order == "log":
+        return "log"
+    if order == "shuffled":
+        return "shuffled"
+    raise fail("order", order, "log or shuffled")
+
+
+def _print(result: Replay, mistake_cost: float) -> None:
+    from rich.console import Console
+
+    from stopwise.logs.formatting import amount
+
+    console = Console(highlight=False)
+    order = "in the order of the log" if result.order == "log" else "shuffled"
+    console.print(
+        f"{result.policy} over {result.rounds:,} items, {order},"
+        f" {result.replications} replications, seed {result.seed}",
+        markup=False,
+    )
+    if result.left_out:
+        console.print(f"left out: {result.left_out:,} rows on which some stage was not called")
+    console.print(
+        "cost: what one item costs on average; differs: share of answers that are not those of the"
+        " last stage\n",
+        style="dim",
+    )
+    console.print(_table(result, mistake_cost))
+    if result.optimal_stage is not None:
+        best = result.stages[result.optimal_stage]
+        console.print(
+            f"regret: how much more one item costs than at {best}, the best fixed stage in"
+            f" hindsight, with {amount(mistake_cost)} for a mistake; no answer counts as a mistake",
+            style="dim",
+            markup=False,
+        )
+    console.print("\nwhere it stopped, over the rounds")
+    for name, line in _lines(result):
+        console.print(f"  {line}  {name}", markup=False)
+
+
+def _table(result: Replay, mistake_cost: float) -> Any:
+    from rich.table import Table
+
+    from stopwise.logs.formatting import amount, share
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    with_truth = result.optimal_stage is not None
+    titles = ["", "cost", "differs", "no answer"]
+    titles += [*(["errors", "regret"] if with_truth else []), "stops at"]
+    for title in titles:
+        left = title in ("", "stops at")
+        table.add_column(title, justify="left" if left else "right", overflow="fold")
+    for at, outcome in enumerate(result.outcomes):
+        row = [outcome.name, amount(outcome.cost), share(outcome.differs), share(outcome.no_answer)]
+        if outcome.regret is not None and outcome.error_rate is not None:
+            row += [share(outcome.error_rate), amount(round(outcome.regret * mistake_cost, 12))]
+        shares = zip(result.stages, outcome.stage_share, strict=True)
+        row.append(", ".join(f"{name} {share(value)}" for name, value in shares if value > 0))
+        table.add_row(*row, style="bold" if at == 0 else None)
+    return table
+
+
+def _lines(result: Replay) -> list[tuple[str, str]]:
+    """A line of blocks for every stage: its share in each part of the rounds."""
+    blocks = " ▁▂▃▄▅▆▇█"
+    lines = []
+    for stage, name in enumerate(result.stages):
+        shares = [share[stage] for _, share in result.over_time]
+        cells = "".join(blocks[min(8, round(share * 8) or (share > 0))] for share in shares)
+        lines.append((name, cells))
+    return lines

@@ -1,0 +1,99 @@
+"""`stopwise keys`: who may use a service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stopwise.cli.shared.run_options import AsJson
+
+
+def command(
+    action: Annotated[str, typer.Argument(help="create, list or revoke.", show_default=False)],
+    config: Annotated[Path, typer.Argument(help="The service's configuration file.")],
+    key_id: Annotated[
+        str | None, typer.Argument(help="For revoke: the id, as list shows it.", show_default=False)
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="For create: whose key it is.")] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="For create, repeatable: infer, read, label, admin. Usual: infer."),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="For create: what its requests may cost each day (UTC).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make, list and revoke the keys of a service.
+
+    A key is shown once, when it is made; the service keeps its hash alone. Scopes: **infer** asks
+    cascades, **read** sees figures and pages, **label** gives labels, **admin** does everything.
+    """
+    from stopwise.checks import StopwiseError, fail, positive_number
+    from stopwise.cli.shared.needs import need_service
+    from stopwise.cli.shared.output import print_json
+
+    if action not in ("create", "list", "revoke"):
+        raise fail("action", action, "create, list or revoke")
+    need_service()
+    from stopwise.service.config.reading import read_config
+    from stopwise.service.database.connection import open_database
+    from stopwise.service.database.keys import Keys
+
+    read = read_config(config)
+    database = open_database(read.server.store, read.folder)
+    try:
+        keys = Keys(database)
+        if action == "create":
+            if not name:
+                raise StopwiseError("name: missing; say whose key it is with --name")
+            most = None if budget is None else positive_number("budget", budget)
+            key, text = keys.create(name, scope or ["infer"], most)
+            if as_json:
+                print_json({"id": key.id, "key": text, "scopes": list(key.scopes)})
+            else:
+                typer.echo(text)
+                typer.echo("This is shown once. Keep it as you keep a password.", err=True)
+        elif action == "revoke":
+            if not key_id:
+                raise StopwiseError("key_id: missing; `stopwise keys list` shows ids")
+            keys.revoke(key_id)
+            typer.echo(f"{key_id} is revoked", err=True)
+        else:
+            rows: list[dict[str, object]] = [
+                {
+                    "id": key.id,
+                    "name": key.name,
+                    "scopes": list(key.scopes),
+                    "created": key.created,
+                    "revoked": key.revoked,
+                    "budget": key.budget,
+                }
+                for key in keys.all()
+            ]
+            if as_json:
+                print_json(rows)
+            else:
+                _show(rows)
+    finally:
+        database.close()
+
+
+def _show(rows: list[dict[str, object]]) -> None:
+    import time
+
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("id", "name", "scopes", "made", "state", box=None, pad_edge=False)
+    for row in rows:
+        made = time.strftime("%Y-%m-%d", time.gmtime(float(str(row["created"]))))
+        scopes = row["scopes"]
+        assert isinstance(scopes, list)
+        state = "active" if row["revoked"] is None else "revoked"
+        cells = (str(row["id"]), str(row["name"]), " ".join(scopes), made, state)
+        table.add_row(*(escape(cell) for cell in cells))
+    Console().print(table)

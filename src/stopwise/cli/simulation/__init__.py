@@ -1,0 +1,1 @@
+"""Commands that simulate: problems, policies, grids, the paper."""

@@ -1,0 +1,1 @@
+"""What a careful reader of a log would point out."""

@@ -1,0 +1,94 @@
+"""Warnings about what is written in a log: answers that are none, repeated items, odd columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from stopwise.logs.formatting import printable
+from stopwise.logs.formatting import share as percent
+from stopwise.logs.judging.verdict import Verdict
+from stopwise.logs.judging.warnings.log_warning import LogWarning
+from stopwise.logs.reading.counting import PatternCounts
+from stopwise.logs.reading.files import collect, column_types, need_polars
+from stopwise.logs.reading.log import Log
+
+_NO_ANSWER = re.compile(
+    r"(none|null|nil|n/?a|nan|unknown|undefined|-+|\?+|(error|timeout|exception|refused?)\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_RENAMED = re.compile(r"(.+)_duplicated_\d+")
+_MOST_ROWS = 2_000_000
+"""Items are not looked at one by one in logs larger than this."""
+
+
+def suspicious_answers(counts: PatternCounts) -> Iterator[LogWarning]:
+    """Answers that look as if there was none: "None", "NA", "ERROR: timeout"."""
+    odd = [at for at, label in enumerate(counts.labels) if _NO_ANSWER.fullmatch(label)]
+    for at, stage in enumerate(counts.stages):
+        number = counts.number[np.isin(counts.codes[:, at], odd)].sum()
+        if number:
+            said = [counts.labels[code] for code in odd if (counts.codes[:, at] == code).any()]
+            shown = ", ".join(repr(printable(label[:40])) for label in said[:3])
+            yield LogWarning(
+                "suspicious_answers",
+                f"{stage} says {shown} on {number:,} items ({percent(number / counts.rows)}), which"
+                " counts as an answer like any other; leave such cells blank if it is none.",
+                at,
+            )
+
+
+def falling_costs(verdict: Verdict) -> Iterator[LogWarning]:
+    """A stage that is cheaper than the one before it: the order, or a unit, may be wrong."""
+    own, names = verdict.cost_bounds.own, verdict.stages
+    for at in range(1, len(names)):
+        if own[at] < own[at - 1]:
+            yield LogWarning(
+                "costs_fall",
+                f"{names[at]} costs less than {names[at - 1]} before it: are the stages in order,"
+                " cheapest first, and each cost that of the stage alone?",
+                at,
+            )
+            return
+
+
+def repeated_columns(log: Log) -> Iterator[LogWarning]:
+    """A column that stands twice in the header: only the first is read."""
+    if log.raw is None:
+        return
+    names = list(column_types(log.raw, log.name))
+    twice = [
+        match[1] for name in names if (match := _RENAMED.fullmatch(name)) and match[1] in names
+    ]
+    used = [name for name in dict.fromkeys(twice) if name in log.stages]
+    if used:
+        yield LogWarning(
+            "repeated_columns",
+            f"the header has {', '.join(map(printable, used))} more than once; the first is read.",
+        )
+
+
+def repeated_items(log: Log, rows: int) -> Iterator[LogWarning]:
+    """Items that stand in more than one row are not independent; two truths of one conflict."""
+    if not log.has_item or rows > _MOST_ROWS:
+        return
+    polars = need_polars()
+    names = log.items.collect_schema().names()
+    parts = [polars.len().alias("n")]
+    if "truth" in names:
+        parts.append(polars.col("truth").drop_nulls().n_unique().alias("truths"))
+    table = collect(log.items.group_by("item").agg(parts), log.name)
+    again = int((table["n"] - 1).sum())
+    if again:
+        yield LogWarning(
+            "repeated_items",
+            f"{again:,} rows repeat an item ({percent(again / rows)}): a hundred rows of one item"
+            " are not a hundred items, so what is called certain may be less so.",
+        )
+    conflicts = int((table["truths"] > 1).sum()) if "truths" in table.columns else 0
+    if conflicts:
+        yield LogWarning(
+            "conflicting_truths", f"{conflicts:,} items have more than one truth in the log."
+        )

@@ -1,0 +1,1 @@
+"""From a log of any layout to one wide lazy frame."""

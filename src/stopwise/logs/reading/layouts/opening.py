@@ -1,0 +1,57 @@
+"""A log of any layout as one wide lazy frame: y0, y1, ... and, where known, costs and calls.
+
+Nothing is read here beyond the header (and, in a long log, which stages there are). The truth stays
+in a frame of its own: what counts and learns is handed `Log.outputs`, which does not have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from stopwise.checks import StopwiseError
+from stopwise.logs.reading.databases import Query, grouped
+from stopwise.logs.reading.files import column_types, scan
+from stopwise.logs.reading.layouts.long import open_long
+from stopwise.logs.reading.layouts.wide import open_wide
+from stopwise.logs.reading.log import Log, no_column
+from stopwise.logs.settings import LogSettings
+
+
+def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log:
+    """Find the stages of a log and make it wide.
+
+    Args:
+        show: a column to show beside the items, for people who label them.
+
+    >>> import polars
+    >>> frame = polars.DataFrame({"fast": ["a", "b"], "slow": ["a", "a"]})
+    >>> open_log(frame, LogSettings(stages=("fast", "slow"), costs=(1, 5))).stages
+    ('fast', 'slow')
+    """
+    weighted = isinstance(log, Query)
+    if isinstance(log, Query):
+        frame, name, ragged = grouped(log, settings), log.name, False
+    else:
+        frame, name, ragged = scan(log)
+    types = column_types(frame, name)
+    if not types:
+        raise StopwiseError(f"{name}: there are no columns; need a header and a row for each item")
+    for field in ("segment", "truth", "item"):
+        column = getattr(settings, field)
+        if column is not None and column not in types:
+            raise no_column(field, column, types)
+    if show is not None and show not in types:
+        raise no_column("show", show, types)
+    if not weighted and _is_long(settings, types):
+        opened = open_long(frame, name, types, settings, show)
+    else:
+        opened = open_wide(frame, name, types, settings, show)
+    return replace(opened, raw=frame if ragged else None, weighted=weighted)
+
+
+def _is_long(settings: LogSettings, types: dict[str, Any]) -> bool:
+    if settings.layout != "auto":
+        return settings.layout == "long"
+    has_columns = settings.stage_column in types and settings.output_column in types
+    return has_columns and not all(stage in types for stage in settings.stages or ("",))

@@ -1,0 +1,99 @@
+"""Logs with one column per stage and one row per item."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stopwise.checks import StopwiseError, fail
+from stopwise.logs.reading.databases import NUMBER
+from stopwise.logs.reading.files import need_polars
+from stopwise.logs.reading.layouts.beside import beside_wide
+from stopwise.logs.reading.log import (
+    COST_SUFFIX,
+    Log,
+    check_count,
+    cost_expression,
+    listed,
+    no_column,
+    no_costs,
+)
+from stopwise.logs.settings import LogSettings
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def open_wide(
+    frame: pl.LazyFrame,
+    name: str,
+    types: dict[str, Any],
+    settings: LogSettings,
+    show: str | None = None,
+) -> Log:
+    """A wide log: find its stages, and choose the columns that are to be read."""
+    polars = need_polars()
+    billed = tuple(c.removesuffix(COST_SUFFIX) for c in types if c.endswith(COST_SUFFIX))
+    stages = _stages(types, billed, settings)
+    measured = settings.costs is None
+    without = [stage for stage in stages if stage not in billed]
+    if measured and without:
+        raise no_costs(without, f"columns named '{without[0]}{COST_SUFFIX}'")
+    check_count(stages, settings)
+    chosen = [polars.col(stage).alias(f"y{at}") for at, stage in enumerate(stages)]
+    for at, stage in enumerate(stages):
+        if stage in billed:
+            chosen += _billing(types, stage, at, measured)
+    if NUMBER in types:
+        chosen.append(polars.col(NUMBER).alias("n"))
+    if settings.segment is not None:
+        chosen.append(polars.col(settings.segment).alias("segment"))
+    item = settings.item or ("item" if "item" in types and "item" not in stages else None)
+    items = [polars.col(item).alias("item")] if item is not None else []
+    items += [polars.col(show).alias("shown")] if show is not None else []
+    truth = [polars.col(settings.truth).alias("truth")] if settings.truth is not None else []
+    return Log(
+        name=name,
+        stages=stages,
+        outputs=frame.select(chosen),
+        truth=frame.select(chosen + truth) if truth else None,
+        items=frame.select(
+            chosen + items + truth + beside_wide(types, stages, settings.features or ())
+        ),
+        calls_known=tuple(stage in billed for stage in stages),
+        measured=measured,
+        has_item=item is not None,
+        settings=settings,
+    )
+
+
+def _stages(
+    types: dict[str, Any], billed: tuple[str, ...], settings: LogSettings
+) -> tuple[str, ...]:
+    """The stages as given, or those that have a column of costs; each must hold labels."""
+    polars = need_polars()
+    stages = settings.stages
+    if stages is None:
+        stages = tuple(stage for stage in billed if stage in types)
+        if len(stages) < 2:
+            raise StopwiseError(
+                "stages: not given; name the columns of the stages in order, cheapest first, with"
+                f" --stages a,b,c (columns here: {listed(types)})"
+            )
+    for stage in stages:
+        if stage not in types:
+            raise no_column("stages", stage, types)
+        if types[stage].is_nested() or types[stage] in (polars.Binary, polars.Object):
+            raise fail(
+                f"column {stage}", str(types[stage]),
+                "one label in each row (text, a number or a truth value), not lists or bytes",
+            )  # fmt: skip
+    return stages
+
+
+def _billing(types: dict[str, Any], stage: str, at: int, measured: bool) -> list[Any]:
+    """What a column of costs tells: whether the stage was called, and what it cost."""
+    cost, bad = cost_expression(types[stage + COST_SUFFIX], stage + COST_SUFFIX)
+    columns = [(cost > 0).fill_null(False).alias(f"k{at}")]
+    if measured:
+        columns += [cost.alias(f"c{at}"), bad.alias(f"bad{at}")]
+    return columns

@@ -1,0 +1,78 @@
+"""The pages and the API say of a cascade what `analyze` says of its log."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import numpy as np
+import polars
+import pytest
+from service_helpers import Maker
+
+import stopwise as sw
+from stopwise.logs.reporting.headline import disagreement_sentence, headline
+from stopwise.service.cascades.told import finished_of
+from stopwise.service.core import Service
+
+NAMES = ["rule", "model", "person"]
+
+
+def play(service: Service, errors: tuple[float, ...], rounds: int) -> None:
+    """Rounds of a made-up cascade, as the API would end them."""
+    cascade, dice = service.cascades["support"], random.Random(5)
+    for _ in range(rounds):
+        decision = cascade.decide()
+        truth = dice.randrange(3)
+        told = {
+            str(at): {
+                "output": truth if dice.random() >= error else (truth + dice.randrange(1, 3)) % 3,
+                "failed": None, "cost": None, "seconds": 0.0,
+            }
+            for at, error in enumerate(errors)
+        }  # fmt: skip
+        form = {"decision": dict(vars(decision)), "first": 0, "told": told}
+        service.open_rounds.begin(decision.id, "support", form)
+        service.recorder.put(finished_of(cascade, decision.id, form, "", abandoned=False))
+    assert service.recorder.drain(30)
+
+
+@pytest.mark.parametrize(
+    ("errors", "mistake_cost"),
+    [((0.3, 0.2, 0.05), 600.0), ((0.12, 0.1, 0.02), 150.0), ((0.04, 0.04, 0.03), 30.0)],
+)
+def test_the_headline_is_that_of_analyze(
+    make: Maker, errors: tuple[float, ...], mistake_cost: float
+) -> None:
+    client, service = make(models=NAMES, api_only=True, mode="advise", mistake_cost=mistake_cost)
+    play(service, errors, 400)
+    log = client.get("/api/v1/cascades/support/log").content
+    frame = polars.read_csv(io.BytesIO(log)).select("item", *NAMES)
+    costs = tuple(float(cost) for cost in service.cascades["support"].learner.costs.per_stage)
+    found = sw.analyze(frame, stages=NAMES, costs=costs, mistake_cost=mistake_cost)
+    told = client.get("/api/v1/cascades/support/verdict").json()
+    readings = found.readings
+    assert readings.headline_stage is not None
+    assert told["headline_stage"] == NAMES[readings.headline_stage]
+    assert told["headline_reading"] == readings.headline_reading
+    assert told["sentence"] == headline(found.verdict, readings)
+    other = disagreement_sentence(found.verdict, readings)
+    assert other is None or other in told["more"]
+    rates = told["readings"]["estimated"]["error_rates"]
+    assert np.allclose(rates, readings.error_rates)
+    page = client.get("/ui/c/support").text
+    assert "`" not in page
+    assert told["sentence"].split(":")[0] in page
+
+
+def test_evidence_from_elsewhere_is_read_by_its_pairs(make: Maker) -> None:
+    client, service = make(models=NAMES, api_only=True, mode="advise", mistake_cost=600.0)
+    play(service, (0.3, 0.2, 0.05), 50)
+    more = sw.Evidence.from_counts(
+        [[0, 900, 900], [0, 0, 900], [0, 0, 0]], [[0, 300, 280], [0, 0, 200], [0, 0, 0]]
+    )
+    service.cascades["support"].learner.add_evidence(more)
+    told = client.get("/api/v1/cascades/support/verdict").json()
+    estimated = told["readings"]["estimated"]
+    assert estimated["stage"] is not None
+    assert estimated["error_rates_low"] is None  # no patterns, so no intervals
