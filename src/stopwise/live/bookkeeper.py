@@ -35,7 +35,7 @@ from stopwise.live.stores.queue import RoundQueue, StoreStatus
 from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.rule import Rule
-from stopwise.policies.per_item.situation import SituationPolicy
+from stopwise.policies.per_item.situation import RowPolicy, SituationPolicy
 from stopwise.problem import IntArray
 
 LOG = logging.getLogger("stopwise.live")
@@ -124,6 +124,12 @@ class Bookkeeper:
         if isinstance(policy, SituationPolicy):
             self.items = ItemDecider(policy, settings.stages, known, reader, rule)
             self._direct = self._short = False
+        elif isinstance(policy, RowPolicy):
+            raise fail(
+                "policy", policy.label(),
+                "another one: this one learns from whole rounds, in a log (stopwise replay, fit);"
+                " live, per-item does the same",
+            )  # fmt: skip
         elif rule is not None:
             raise fail("policy", policy.label(), "one that decides per item, where a rule is given")
         if store is not None:

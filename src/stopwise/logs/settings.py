@@ -214,8 +214,8 @@ def _feature_names(features: Any) -> tuple[str, ...]:
     if isinstance(features, str):
         features = [name.strip() for name in features.split(",")]
     known = isinstance(features, Sequence) and all(isinstance(f, str) and f for f in features)
-    if not known or len(set(features)) != len(features) or len(features) > 4:
-        raise fail("features", features, "one to four different columns, such as length,language")
+    if not known or not features or len(set(features)) != len(features):
+        raise fail("features", features, "different columns of the log, such as length,language")
     return tuple(features)
 
 

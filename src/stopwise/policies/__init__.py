@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from stopwise.policies.imed import Imed
     from stopwise.policies.oracle import Oracle
     from stopwise.policies.per_item.agree_in_a_row import AgreeInARow
+    from stopwise.policies.per_item.logistic.policy import PerItemLogistic
     from stopwise.policies.per_item.policy import PerItem
-    from stopwise.policies.per_item.situation import SituationPolicy
+    from stopwise.policies.per_item.situation import ItemPolicy, RowPolicy, SituationPolicy
     from stopwise.policies.registry import (
         make_policy,
         policy_class,
@@ -42,9 +43,12 @@ _WHERE = {
     "FixedStage": "stopwise.policies.fixed",
     "Hanawal2": "stopwise.policies.hanawal2",
     "Imed": "stopwise.policies.imed",
+    "ItemPolicy": "stopwise.policies.per_item.situation",
     "Oracle": "stopwise.policies.oracle",
     "PerItem": "stopwise.policies.per_item.policy",
+    "PerItemLogistic": "stopwise.policies.per_item.logistic.policy",
     "Policy": "stopwise.policies.base",
+    "RowPolicy": "stopwise.policies.per_item.situation",
     "SituationPolicy": "stopwise.policies.per_item.situation",
     "UssTs": "stopwise.policies.uss_ts",
     "UssTsJump": "stopwise.policies.uss_ts_jump",
@@ -68,9 +72,12 @@ __all__ = [
     "FixedStage",
     "Hanawal2",
     "Imed",
+    "ItemPolicy",
     "Oracle",
     "PerItem",
+    "PerItemLogistic",
     "Policy",
+    "RowPolicy",
     "SituationPolicy",
     "UssTs",
     "UssTsJump",

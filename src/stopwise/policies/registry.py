@@ -36,6 +36,7 @@ _BUILT_IN = {
     "uss-voi-anytime": "stopwise.policies.voi:UssVoiAnytime",
     "imed": "stopwise.policies.imed:Imed",
     "per-item": "stopwise.policies.per_item.policy:PerItem",
+    "per-item-logistic": "stopwise.policies.per_item.logistic.policy:PerItemLogistic",
     "agree-in-a-row": "stopwise.policies.per_item.agree_in_a_row:AgreeInARow",
 }
 _registered: dict[str, type[Policy]] = {}

@@ -31,6 +31,9 @@ MOST_LABELS = 8
 MOST_CELLS = 16
 """Features cut items into at most this many cells, whatever their number."""
 
+MOST_FEATURES = 3
+"""More than these would leave a table too few items in each cell."""
+
 MISSING_BIN = 15
 """The confidence bin of a stage that gave none."""
 OTHER_LABEL = 14
@@ -132,6 +135,7 @@ class Binning:
             labels.append(tuple(rows.labels[code] for code in order if counts[code]))
             values = None if rows.confidences is None else rows.confidences[:, stage]
             edges.append(() if values is None else quantile_edges(values, confidence_bins))
+        _refuse_what_is_no_cell(rows)
         each = max(int(MOST_CELLS ** (1 / max(len(rows.features), 1))), 2)
         features = tuple(_fit_feature(n, column, each) for n, column in rows.features.items())
         return cls(tuple(edges), tuple(labels), features, max(len(rows.labels), 2))
@@ -282,6 +286,21 @@ def written(label: Hashable) -> str:
 def _cut(values: FloatArray, cuts: Sequence[float], missing: int) -> IntArray:
     bins = np.searchsorted(np.asarray(cuts, dtype=np.float64), values, side="right")
     return np.where(np.isnan(values), missing, bins).astype(np.int64)
+
+
+def _refuse_what_is_no_cell(rows: Observations) -> None:
+    """A table tells apart a few cells; numbers by the dozen are for regressions."""
+    wide = [name for name, column in rows.features.items() if np.ndim(column) > 1]
+    if wide:
+        raise fail(
+            f"feature {wide[0]}", "a vector for each item",
+            "numbers or texts, as a table is cut by; per-item-logistic takes vectors",
+        )  # fmt: skip
+    if len(rows.features) > MOST_FEATURES:
+        raise fail(
+            "features", f"{len(rows.features)} of them",
+            f"at most {MOST_FEATURES} for a table; per-item-logistic takes any number",
+        )  # fmt: skip
 
 
 def _fit_feature(name: str, column: NDArray[Any], cells: int) -> FeatureBins:

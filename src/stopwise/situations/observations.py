@@ -79,8 +79,8 @@ class Observations:
         """Which rows called every stage."""
         return np.asarray((self.codes != NOT_CALLED).all(axis=1))
 
-    def where(self, index: NDArray[Any]) -> Observations:
-        """Only these rows, by number or by mask.
+    def where(self, index: NDArray[Any] | slice) -> Observations:
+        """Only these rows, by number, by mask or by slice.
 
         >>> rows = Observations(("a",), np.array([[0, 0], [0, -1]]))
         >>> rows.where(np.array([1])).codes.tolist()

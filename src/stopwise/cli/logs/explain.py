@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from stopwise.policies.per_item.logistic.rule import LogisticRule
+    from stopwise.policies.per_item.rule import Rule
 
 
 def command(
@@ -15,36 +19,65 @@ def command(
 ) -> None:
     """Say when a rule stops and when it goes on, and for what share of items.
 
+    Of a rule by regressions: what makes it stop or go on, largest first.
+
     **stopwise explain rule.json**
     """
-    from dataclasses import asdict
-
     from rich.console import Console
 
-    from stopwise.cli.logs.per_item import reason_table
     from stopwise.cli.shared.output import print_json
     from stopwise.logs.formatting import amount
     from stopwise.logs.items.fitting import read_rule
-    from stopwise.logs.items.why import reasons
+    from stopwise.policies.per_item.rule import Rule
 
     found = read_rule(rule)
-    lines = tuple(reasons(found, most=most))
-    held = found.held
+    form, lines, items = _table(found, most) if isinstance(found, Rule) else _weights(found, most)
     if as_json:
-        print_json(
-            {
-                "stages": list(found.stages),
-                "rounds": found.counts.rounds,
-                "doubt_of_last_stage": held.doubt,
-                "trust": held.trust,
-                "reasons": [asdict(line) for line in lines],
-            }
-        )
+        print_json({"stages": list(found.stages), "rounds": items, **form})
         return
     console = Console(highlight=False)
     console.print(
         f"{rule}: {' > '.join(found.stages)}; a mistake costs"
-        f" {amount(found.costs.mistake_cost)}; from {found.counts.rounds:,} items",
+        f" {amount(found.costs.mistake_cost)}; from {items:,} items",
         markup=False,
     )
-    console.print(reason_table(lines))
+    console.print(lines)
+
+
+def _table(rule: Rule, most: int) -> tuple[dict[str, Any], Any, int]:
+    """A rule by a table: as JSON, as lines, and of how many items."""
+    from dataclasses import asdict
+
+    from stopwise.cli.logs.per_item import reason_table
+    from stopwise.logs.items.why import reasons
+
+    lines = tuple(reasons(rule, most=most))
+    form = {
+        "doubt_of_last_stage": rule.held.doubt,
+        "trust": rule.held.trust,
+        "reasons": [asdict(line) for line in lines],
+    }
+    return form, reason_table(lines), rule.counts.rounds
+
+
+def _weights(rule: LogisticRule, most: int) -> tuple[dict[str, Any], Any, int]:
+    """A rule by regressions, the same."""
+    from dataclasses import asdict
+
+    from rich.text import Text
+
+    from stopwise.logs.formatting import printable
+    from stopwise.policies.per_item.logistic.words import weights_in_words
+
+    lines = weights_in_words(rule, most)
+    form = {
+        "doubt_of_last_stage": rule.doubt,
+        "fitted_by": rule.fitted_by,
+        "weights": [asdict(line) for line in lines],
+    }
+    text = "\n".join(printable(line.words) for line in lines)
+    note = (
+        "\nIn brackets: what it adds to the log-odds that the stage's answer loses; of a number,"
+        " by one standard deviation."
+    )
+    return form, Text(text).append(note, style="dim"), rule.rows

@@ -30,6 +30,12 @@ def command(
     stages: Stages = None,
     costs: Costs_ = None,
     mistake_cost: MistakeCost = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="per-item (a table) or per-item-logistic (regressions, for features of any kind)."
+        ),
+    ] = "per-item",
     reference: Annotated[
         str,
         typer.Option(help="Hold answers against: auto, last, consensus or the name of a stage."),
@@ -57,16 +63,20 @@ def command(
 
     **stopwise fit log.csv --stages small,large --costs 1,5 --mistake-cost 40 --out rule.json**
 
+    **stopwise fit log.csv ... --policy per-item-logistic --features length,language**
+
     A live cascade takes the file: **Cascade(stages, rule="rule.json")**. See what it does with
     **stopwise explain rule.json**, and what it is worth with **stopwise analyze --per-item**.
     """
     from stopwise.logs.items.fitting import fit, write_rule
+    from stopwise.policies.per_item.rule import Rule
 
     source, chosen = log_and_settings(
         log, example, settings,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks, features=features,
     )  # fmt: skip
-    rule = fit(source, chosen, reference=reference, trust=trust, labels=labels)
+    rule = fit(source, chosen, policy=policy, reference=reference, trust=trust, labels=labels)
     write_rule(rule, out)
-    typer.echo(f"wrote {out}: {len(rule.stages)} stages, {rule.counts.rounds:,} items")
+    items = rule.counts.rounds if isinstance(rule, Rule) else rule.rows
+    typer.echo(f"wrote {out}: {len(rule.stages)} stages, {items:,} items")

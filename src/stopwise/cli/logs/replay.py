@@ -11,6 +11,7 @@ from stopwise.cli.shared.log_options import (
     AbstentionsOption,
     Costs_,
     Example,
+    Features,
     Item,
     Layout,
     LogFile,
@@ -53,6 +54,7 @@ def command(
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
     abstentions: AbstentionsOption = None,
+    features: Features = None,
     sql: Sql = None,
     example: Example = False,
 ) -> None:
@@ -74,7 +76,7 @@ def command(
         log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks,
-        abstentions=abstentions,
+        abstentions=abstentions, features=features,
     )  # fmt: skip
     with progress_bar("replications", quiet=as_json) as progress:
         result = replay(

@@ -8,33 +8,41 @@ from typing import Unpack
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, whole_number
+from stopwise.checks import StopwiseError, fail, parse_json_object, whole_number
 from stopwise.logs.items.analysis import FEWEST_ROWS
 from stopwise.logs.items.why import reasons
-from stopwise.logs.reading.rows import read_rows
+from stopwise.logs.reading.rows import LogRows, read_rows
 from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
+from stopwise.policies.per_item.logistic.rule import LogisticRule
+from stopwise.policies.per_item.logistic.words import weights_in_words
 from stopwise.policies.per_item.rule import Rule
+from stopwise.situations.observations import IntArray
 from stopwise.storage import write_whole
+
+POLICIES = ("per-item", "per-item-logistic")
 
 
 def fit(
     log: object,
     settings: LogSettings | None = None,
     *,
+    policy: str = "per-item",
     reference: str | int = "auto",
     trust: float | None = None,
     labels: int = 0,
     seed: int = 0,
     **given: Unpack[LogOptions],
-) -> Rule:
+) -> Rule | LogisticRule:
     """Fit a per-item rule on all complete rows of a log.
 
     Args:
+        policy: "per-item", a table of situations, or "per-item-logistic", regressions, which take
+            features of every kind and number.
         reference: what answers are held against: "auto", "last", "consensus", the name of a stage
             or its number.
         trust: what a difference from a stage counts for, in mistakes; by default 0.7 for the last.
-        labels: so many items whose outputs differ take their truth from the truth column, to choose
-            the reference; -1 for all of them. 0 uses no label.
+        labels: this many items whose outputs differ take their truth from the truth column, to
+            choose the reference; -1 for all of them. 0 uses no label.
 
     >>> import polars
     >>> frame = polars.DataFrame({"small": ["keep", "refund"] * 200, "large": ["keep"] * 400})
@@ -43,6 +51,8 @@ def fit(
     ['stop after small when it says keep', 'go on after small when it says refund']
     """
     chosen = refuse_alone(settings_from(settings, given))
+    if policy not in POLICIES:
+        raise fail("policy", policy, " or ".join(POLICIES))
     labels = whole_number("labels", labels, least=-1)
     rows = read_rows(log, chosen)
     if len(rows.codes) < FEWEST_ROWS:
@@ -50,31 +60,47 @@ def fit(
     if isinstance(reference, str) and reference in rows.stages:
         reference = rows.stages.index(reference)
     met = rows.observations()
+    index = _labelled(rows, labels, seed)
+    truth = np.zeros(0, dtype=np.int64) if rows.truth is None else rows.truth[index]
+    if policy == "per-item-logistic":
+        return LogisticRule.fit(
+            rows.stages, met, rows.costs, reference=reference, trust=trust,
+            labelled=(met.where(index), truth) if labels else None,
+        )  # fmt: skip
     rule = Rule.fit(rows.stages, met, rows.costs, reference=reference, trust=trust)
     if labels:
-        if rows.truth is None:
-            raise StopwiseError("labels: give the column of right answers with --truth")
-        differ = (rows.codes != rows.codes[:, :1]).any(axis=1) & (rows.truth >= 0)
-        index = np.flatnonzero(differ)
-        if 0 <= labels < len(index):
-            index = np.random.default_rng(seed).choice(index, labels, replace=False)
-        rule.counts.add_labels(met.where(index), rows.truth[index])
+        rule.counts.add_labels(met.where(index), truth)
     return rule
 
 
-def write_rule(rule: Rule, path: str | Path) -> None:
-    """Write a rule: what it decides in words first, then the counts that it follows from."""
+def _labelled(rows: LogRows, labels: int, seed: int) -> IntArray:
+    """Which rows give their right answer: at random among those whose outputs differ."""
+    if not labels:
+        return np.zeros(0, dtype=np.int64)
+    if rows.truth is None:
+        raise StopwiseError("labels: give the column of right answers with --truth")
+    differ = (rows.codes != rows.codes[:, :1]).any(axis=1) & (rows.truth >= 0)
+    index = np.flatnonzero(differ)
+    if 0 <= labels < len(index):
+        index = np.random.default_rng(seed).choice(index, labels, replace=False)
+    return index
+
+
+def write_rule(rule: Rule | LogisticRule, path: str | Path) -> None:
+    """Write a rule: what it decides in words first, then the numbers that it follows from."""
     form = rule.to_dict()
-    counts = form.pop("counts")
-    form["reads"] = [
-        f"{reason.words} ({reason.share:.1%} of items)" for reason in reasons(rule, most=40)
-    ]
-    form["counts"] = counts
-    text = json.dumps(form, ensure_ascii=False, indent=1)
+    numbers = {name: form.pop(name) for name in ("counts", "columns", "models") if name in form}
+    if isinstance(rule, Rule):
+        form["reads"] = [
+            f"{reason.words} ({reason.share:.1%} of items)" for reason in reasons(rule, most=40)
+        ]
+    else:
+        form["reads"] = [line.words for line in weights_in_words(rule, most=40)]
+    text = json.dumps(form | numbers, ensure_ascii=False, indent=1)
     write_whole(Path(path), text + "\n")
 
 
-def read_rule(path: str | Path) -> Rule:
+def read_rule(path: str | Path) -> Rule | LogisticRule:
     """Read what `write_rule` wrote; what is wrong with the file is one line."""
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -82,4 +108,5 @@ def read_rule(path: str | Path) -> Rule:
         raise StopwiseError(f"rule {path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StopwiseError(f"rule {path}: cannot be read ({error})") from None
-    return Rule.from_json(text)
+    form = parse_json_object("rule", text)
+    return LogisticRule.from_dict(form) if form.get("rule") == POLICIES[1] else Rule.from_dict(form)

@@ -19,7 +19,7 @@ from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settin
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.per_item.learning import learn_over
-from stopwise.policies.per_item.situation import SituationPolicy
+from stopwise.policies.per_item.situation import ItemPolicy
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
 from stopwise.simulation.replay_engine import has_row_kernel, replay_rows
@@ -178,7 +178,7 @@ def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gene
 
     The policy is handed the answers at the stages that it called and nothing else.
     """
-    if isinstance(policy, SituationPolicy):
+    if isinstance(policy, ItemPolicy):
         met = rows.observations().where(order)
         return learn_over(policy, rows.stages, met, rows.costs, rng)[0]
     evidence = Evidence(len(rows.stages))

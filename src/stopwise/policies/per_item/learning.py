@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.checks import fail
 from stopwise.costs import Costs
-from stopwise.policies.per_item.situation import SituationPolicy, StoppingRule
+from stopwise.policies.per_item.situation import (
+    ItemLearner,
+    ItemPolicy,
+    RowPolicy,
+    SituationPolicy,
+    StoppingRule,
+)
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
 from stopwise.situations.observations import NOT_CALLED, IntArray, Observations
@@ -36,6 +43,7 @@ class Learned:
         history: the rounds themselves, as long as bins may still be cut again.
         full: which of them were full runs.
         settled: the bins are given and are not cut again, as where a rule was fitted on a log.
+        ahead: all rows of a run over a log, so that their situations are made at once.
     """
 
     policy: SituationPolicy
@@ -47,6 +55,9 @@ class Learned:
     full: list[NDArray[np.bool_]] = field(default_factory=list)
     rule: StoppingRule | None = None
     settled: bool = False
+    ahead: Observations | None = None
+    _keys_ahead: IntArray | None = None
+    _keys_from: int = 0
 
     def __post_init__(self) -> None:
         if not self.policy.learns:
@@ -74,14 +85,36 @@ class Learned:
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Count finished rounds; `full` says which were full runs."""
+        keys = None if self.counts is None else self._keys(rows)
         self.round += len(rows)
         if not self.policy.learns:
             return
         if not self.settled and self.round <= self.first_rounds * EPOCHS[-1]:
             self.history.append(rows)
             self.full.append(full)
-        if self.counts is not None:
-            self.counts.add_keys(situations(rows, self.counts.binning), full)
+        if keys is not None and self.counts is not None:
+            self.counts.add_keys(np.where(rows.codes == NOT_CALLED, -1, keys), full)
+
+    def depths(self, rows: Observations) -> IntArray:
+        """Where items would stop; at the first stage as long as there is no rule."""
+        if self.rule is None or self.counts is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        return self.rule.depths_of(self._keys(rows))
+
+    def _keys(self, rows: Observations) -> IntArray:
+        """The situations of the next rows under the present bins."""
+        assert self.counts is not None
+        if self.ahead is None:
+            return situations(rows, self.counts.binning)
+        if self._keys_ahead is None:
+            fixed = self.settled or not self.policy.learns
+            marks = [] if fixed else [self.first_rounds * factor for factor in EPOCHS]
+            end = next((mark for mark in marks if mark > self.round), len(self.ahead))
+            self._keys_from = self.round
+            part = self.ahead.where(slice(self.round, end))
+            self._keys_ahead = situations(part, self.counts.binning)
+        start = self.round - self._keys_from
+        return self._keys_ahead[start : start + len(rows)]
 
     def refresh(self) -> None:
         """Cut new bins if it is time to, and make the rule again."""
@@ -91,6 +124,7 @@ class Learned:
         if not self.settled and (self.round in marks or self.counts is None):
             rows, full = joined(self.history), np.concatenate(self.full)
             self.counts = Transitions.of(rows, Binning.fit(rows), full=full)
+            self._keys_ahead = None
             if self.round >= marks[-1]:
                 self.history, self.full = [], []
         assert self.counts is not None
@@ -123,12 +157,12 @@ def joined(parts: list[Observations]) -> Observations:
 
 
 def learn_over(
-    policy: SituationPolicy,
+    policy: ItemPolicy,
     stages: tuple[str, ...],
     rows: Observations,
     costs: Costs,
     rng: np.random.Generator,
-) -> tuple[IntArray, NDArray[np.bool_], Learned]:
+) -> tuple[IntArray, NDArray[np.bool_], ItemLearner]:
     """Run a policy over complete rows as if live: depths, which were full runs, what was learned.
 
     In each round the policy is shown the stages that it called and no more. Between two makings of
@@ -142,25 +176,25 @@ def learn_over(
     >>> depths[-4:].tolist(), learned.round       # "no" is never changed, "yes" always
     ([0, 1, 0, 1], 1000)
     """
-    learned = Learned(policy, stages, costs)
+    draws = rng.random(len(rows))
+    full = draws < policy.full_run_probabilities(np.arange(1, len(rows) + 1), costs)
     last = rows.stage_count - 1
     depths = np.full(len(rows), last, dtype=np.int64)
-    full = np.zeros(len(rows), dtype=np.bool_)
-    draws = rng.random(len(rows))
+    learned: ItemLearner
+    if isinstance(policy, RowPolicy):
+        learned = policy.learner(stages, costs)
+    elif isinstance(policy, SituationPolicy):
+        learned = Learned(policy, stages, costs)
+        learned.ahead = rows
+    else:
+        raise fail("policy", policy.label(), "one that learns from situations or from rows")
     start = 0
     while start < len(rows):
         end = min(start + learned.until_next(), len(rows))
-        part = rows.where(np.arange(start, end))
-        chance = np.asarray(
-            [policy.full_run_probability(at + 1, costs) for at in range(start, end)]
-        )
-        full[start:end] = draws[start:end] < chance
-        if learned.rule is None or learned.counts is None:
-            depths[start:end] = np.where(full[start:end], last, 0)
-        else:
-            keys = situations(part, learned.counts.binning)
-            depths[start:end] = np.where(full[start:end], last, learned.rule.depths_of(keys))
-        learned.record(called(part, depths[start:end]), full[start:end])
+        part = rows.where(slice(start, end))
+        own = np.where(full[start:end], last, learned.depths(part))
+        depths[start:end] = own
+        learned.record(called(part, own), full[start:end])
         learned.refresh()
         start = end
     return depths, full, learned

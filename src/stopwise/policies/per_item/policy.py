@@ -19,6 +19,7 @@ from stopwise.evidence import Evidence
 from stopwise.policies.base import certain_depth
 from stopwise.policies.per_item.rule import Rule
 from stopwise.policies.per_item.situation import SituationPolicy
+from stopwise.situations.observations import IntArray
 from stopwise.situations.references import TRUST
 from stopwise.situations.transitions import Transitions
 
@@ -48,23 +49,15 @@ class PerItem(SituationPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.reference, int) and self.reference not in _REFERENCES:
-            raise fail("reference", self.reference, f"one of {_REFERENCES} or a stage by number")
-        if self.trust is not None and not 0 < finite_number("trust", self.trust) <= 1:
-            raise fail("trust", self.trust, "a number above 0 and at most 1")
-        if finite_number("kappa", self.kappa) < 0:
-            raise fail("kappa", self.kappa, "a number of 0 or more")
-        whole_number("always_full", self.always_full, least=1)
+        check_settings(self.reference, self.trust, self.kappa, self.always_full)
 
     def full_run_probability(self, round: int, costs: Costs) -> float:
         """The chance that a round is a full run, whatever its outputs."""
-        mistakes = costs.in_mistakes
-        if mistakes[1] - mistakes[0] >= (self.trust or TRUST):
-            return 0.0  # no difference could pay for the second stage
-        if round <= self.always_full:
-            return 1.0
-        price = float(mistakes[-1] - mistakes[0])
-        return 1.0 if price <= 0 else min(1.0, self.kappa / math.sqrt(round * price))
+        return full_run_probability(round, costs, self.trust, self.kappa, self.always_full)
+
+    def full_run_probabilities(self, rounds: IntArray, costs: Costs) -> FloatArray:
+        """The same for many rounds at once."""
+        return full_run_probabilities(rounds, costs, self.trust, self.kappa, self.always_full)
 
     def rule(self, stages: tuple[str, ...], counts: Transitions, costs: Costs) -> Rule:
         """The rule that follows from what was counted."""
@@ -72,21 +65,81 @@ class PerItem(SituationPolicy):
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         """Where nothing is known of an item: the best single stage against the reference."""
-        count = costs.stage_count
         full = self.full_run_probability(round, costs)
-        if full == 0.0:
-            return certain_depth(count, 0)
-        stage = self.reference if isinstance(self.reference, int) else count - 1
-        if not 0 <= stage < count:
-            raise fail("reference", self.reference, f"the number of a stage, 0 to {count - 1}")
-        seen = evidence.seen[:, stage] + evidence.seen[stage, :]
-        differed = evidence.disagreed[:, stage] + evidence.disagreed[stage, :]
-        # One row that differs half: what was never seen together is not taken for agreement.
-        share = (differed + 0.5) / (seen + 1.0)
-        share[stage] = 0.0
-        trusted = TRUST if self.trust is None else self.trust
-        best = optimal_stage(trusted * share + np.asarray(costs.in_mistakes))
-        return full * certain_depth(count, count - 1) + (1 - full) * certain_depth(count, best)
+        return depth_without_items(evidence, costs, full, self.reference, self.trust)
 
 
 _REFERENCES = ("auto", "last", "consensus")
+
+
+def check_settings(
+    reference: str | int, trust: float | None, kappa: float, always_full: int
+) -> None:
+    """Refuse settings that make no sense; the same for every rule held against a reference."""
+    if not isinstance(reference, int) and reference not in _REFERENCES:
+        raise fail("reference", reference, f"one of {_REFERENCES} or a stage by number")
+    if trust is not None and not 0 < finite_number("trust", trust) <= 1:
+        raise fail("trust", trust, "a number above 0 and at most 1")
+    if finite_number("kappa", kappa) < 0:
+        raise fail("kappa", kappa, "a number of 0 or more")
+    whole_number("always_full", always_full, least=1)
+
+
+def full_run_probability(
+    round: int, costs: Costs, trust: float | None, kappa: float, always_full: int
+) -> float:
+    """min(1, kappa / sqrt(round x price)); 1 at the start, 0 where no deeper stage can pay.
+
+    >>> full_run_probability(10_000, Costs.from_stages([1, 4], mistake_cost=16), None, 0.25, 32)
+    0.005
+    """
+    mistakes = costs.in_mistakes
+    if mistakes[1] - mistakes[0] >= (trust or TRUST):
+        return 0.0  # no difference could pay for the second stage
+    if round <= always_full:
+        return 1.0
+    price = float(mistakes[-1] - mistakes[0])
+    return 1.0 if price <= 0 else min(1.0, kappa / math.sqrt(round * price))
+
+
+def full_run_probabilities(
+    rounds: IntArray, costs: Costs, trust: float | None, kappa: float, always_full: int
+) -> FloatArray:
+    """The chances of many rounds, equal to the last bit to those of one after the other.
+
+    >>> costs = Costs.from_stages([1, 4], mistake_cost=16)
+    >>> full_run_probabilities(np.array([1, 10_000]), costs, None, 0.25, 32)
+    array([1.   , 0.005])
+    """
+    if full_run_probability(1, costs, trust, kappa, always_full) == 0.0:
+        return np.zeros(len(rounds))
+    price = float(costs.in_mistakes[-1] - costs.in_mistakes[0])
+    if price <= 0:
+        return np.ones(len(rounds))
+    chances = np.minimum(1.0, kappa / np.sqrt(rounds * price))
+    return np.asarray(np.where(rounds <= always_full, 1.0, chances))
+
+
+def depth_without_items(
+    evidence: Evidence, costs: Costs, full: float, reference: str | int, trust: float | None
+) -> FloatArray:
+    """The distribution over depths for all items alike, from pair evidence.
+
+    >>> costs = Costs.from_stages([1, 4], mistake_cost=16)
+    >>> depth_without_items(Evidence(2), costs, 0.25, "last", None)
+    array([0., 1.])
+    """
+    count = costs.stage_count
+    if full == 0.0:
+        return certain_depth(count, 0)
+    stage = reference if isinstance(reference, int) else count - 1
+    if not 0 <= stage < count:
+        raise fail("reference", reference, f"the number of a stage, 0 to {count - 1}")
+    seen = evidence.seen[:, stage] + evidence.seen[stage, :]
+    differed = evidence.disagreed[:, stage] + evidence.disagreed[stage, :]
+    # One row that differs half: what was never seen together is not taken for agreement.
+    share = (differed + 0.5) / (seen + 1.0)
+    share[stage] = 0.0
+    trusted = TRUST if trust is None else trust
+    best = optimal_stage(trusted * share + np.asarray(costs.in_mistakes))
+    return full * certain_depth(count, count - 1) + (1 - full) * certain_depth(count, best)

@@ -84,20 +84,40 @@ def read_confidences(table: pl.DataFrame, stages: Sequence[str]) -> FloatArray |
 
 
 def read_features(table: pl.DataFrame) -> dict[str, NDArray[Any]]:
-    """The features by name: numbers where every value is one, else texts.
+    """The features by name: numbers where every value is one, vectors for lists, else texts.
 
     >>> import polars
     >>> table = polars.DataFrame({"feature length": ["3", "4"], "feature country": ["de", "fr"]})
     >>> read_features(table)
     {'length': array([3., 4.]), 'country': array(['de', 'fr'], dtype='<U2')}
+    >>> read_features(polars.DataFrame({"feature embedding": [[0.5, 1.0], [2.0, 0.0]]}))
+    {'embedding': array([[0.5, 1. ],
+           [2. , 0. ]])}
     """
+    polars = need_polars()
     features: dict[str, NDArray[Any]] = {}
     for name in table.columns:
-        if name.startswith(_FEATURE):
+        if name.startswith(_FEATURE) and table[name].dtype in (polars.List, polars.Array):
+            plain = name.removeprefix(_FEATURE)
+            features[plain] = _vectors(plain, table[name])
+        elif name.startswith(_FEATURE):
             numbers, bad = _numbers(table[name])
             texts = ["" if value is None else str(value) for value in table[name].to_list()]
             features[name.removeprefix(_FEATURE)] = numbers if bad is None else np.asarray(texts)
     return features
+
+
+def _vectors(name: str, column: pl.Series) -> FloatArray:
+    """A column of lists, an embedding for each item; a blank is a row of no numbers."""
+    lists = column.to_list()
+    wide = {len(value) for value in lists if value is not None}
+    if len(wide) != 1 or not wide.isdisjoint({0}):
+        raise fail(f"features {name}", sorted(wide), "lists of the same length for all items")
+    blank = [None] * wide.pop()
+    try:
+        return np.asarray([value or blank for value in lists], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise fail(f"features {name}", str(column.dtype), "lists of numbers") from None
 
 
 def _numbers(column: pl.Series) -> tuple[FloatArray, object]:

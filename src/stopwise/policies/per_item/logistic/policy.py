@@ -1,0 +1,134 @@
+"""`per-item-logistic`: the per-item rule with regressions in place of the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stopwise.checks import positive_number
+from stopwise.costs import Costs, FloatArray
+from stopwise.evidence import Evidence
+from stopwise.policies.per_item.learning import joined
+from stopwise.policies.per_item.logistic.rule import STRENGTH, LogisticRule
+from stopwise.policies.per_item.policy import (
+    check_settings,
+    depth_without_items,
+    full_run_probabilities,
+    full_run_probability,
+)
+from stopwise.policies.per_item.situation import RowPolicy
+from stopwise.situations.observations import IntArray, Observations
+
+GROWTH = 1.5
+"""The regressions are fitted again when rounds have grown by this factor."""
+
+MOST_ROWS = 10_000
+"""The newest full runs and the newest other rounds that went on, this many each, are kept."""
+
+
+@dataclass(frozen=True)
+class PerItemLogistic(RowPolicy):
+    """Stop per item, without labels, by regressions on all that is known of an item.
+
+    It takes confidences as numbers and features of every kind: numbers, texts, vectors (the
+    embedding of a text). Fitting needs scikit-learn.
+
+    Args:
+        reference: what answers are held against: "auto" (the last stage, as far as the consensus
+            of all stages does not doubt it), "last", "consensus", or a stage by number.
+        trust: what a difference from the last stage counts for, in mistakes; None for the usual.
+        kappa: how often full runs are made: min(1, kappa / sqrt(round x price)), where the price is
+            that of all deeper stages in mistakes.
+        always_full: rounds at the start that are full runs.
+        strength: C of the regressions; smaller draws their weights more to 0.
+
+    >>> PerItemLogistic(trust=0.5).label()
+    'per-item-logistic:trust=0.5'
+    """
+
+    reference: str | int = "auto"
+    trust: float | None = None
+    kappa: float = 0.25
+    always_full: int = 64
+    strength: float = STRENGTH
+
+    name = "per-item-logistic"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_settings(self.reference, self.trust, self.kappa, self.always_full)
+        positive_number("strength", self.strength)
+
+    def full_run_probability(self, round: int, costs: Costs) -> float:
+        """The chance that a round is a full run, whatever its outputs."""
+        return full_run_probability(round, costs, self.trust, self.kappa, self.always_full)
+
+    def full_run_probabilities(self, rounds: IntArray, costs: Costs) -> FloatArray:
+        """The same for many rounds at once."""
+        return full_run_probabilities(rounds, costs, self.trust, self.kappa, self.always_full)
+
+    def learner(self, stages: tuple[str, ...], costs: Costs) -> LogisticLearner:
+        """One that has seen nothing yet."""
+        return LogisticLearner(self, stages, costs)
+
+    def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
+        """Where nothing is known of an item: the best single stage against the reference."""
+        full = self.full_run_probability(round, costs)
+        return depth_without_items(evidence, costs, full, self.reference, self.trust)
+
+
+@dataclass
+class LogisticLearner:
+    """The rounds that still teach, and the rule fitted on them.
+
+    Rounds that stopped after the first stage teach nothing. Of the others only the newest are kept,
+    so memory is bounded.
+    """
+
+    policy: PerItemLogistic
+    stages: tuple[str, ...]
+    costs: Costs
+    round: int = 0
+    rule: LogisticRule | None = None
+    kept: list[Observations] = field(default_factory=list)
+    full: list[NDArray[np.bool_]] = field(default_factory=list)
+
+    def until_next(self) -> int:
+        """How many rounds may pass before the rule is fitted again."""
+        start = self.policy.always_full
+        if self.round < start:
+            return start - self.round
+        return max(int(self.round * GROWTH), self.round + 1) - self.round
+
+    def depths(self, rows: Observations) -> IntArray:
+        """Where items would stop; at the first stage as long as there is no rule."""
+        if self.rule is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        return self.rule.depths(rows)
+
+    def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
+        """Take finished rounds."""
+        self.round += len(rows)
+        teaches = rows.depths > 0
+        if teaches.any():
+            self.kept.append(rows.where(teaches))
+            self.full.append(full[teaches])
+
+    def refresh(self) -> None:
+        """Fit again on what is kept."""
+        if not self.kept:
+            return
+        rows, full = joined(self.kept), np.concatenate(self.full)
+        newest = np.sort(
+            np.concatenate([np.flatnonzero(full)[-MOST_ROWS:], np.flatnonzero(~full)[-MOST_ROWS:]])
+        )
+        rows, full = rows.where(newest), full[newest]
+        self.kept, self.full = [rows], [full]
+        if rows.complete.any():
+            policy = self.policy
+            self.rule = LogisticRule.fit(
+                self.stages, rows, self.costs, reference=policy.reference, trust=policy.trust,
+                strength=policy.strength, full=full,
+            )  # fmt: skip
