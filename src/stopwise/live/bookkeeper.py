@@ -37,6 +37,7 @@ from stopwise.policies.base import Policy
 from stopwise.policies.per_item.rule import Rule
 from stopwise.policies.per_item.situation import RowPolicy, SituationPolicy
 from stopwise.problem import IntArray
+from stopwise.situations.transitions import Transitions
 
 LOG = logging.getLogger("stopwise.live")
 OTHER = "other"
@@ -122,7 +123,8 @@ class Bookkeeper:
         )
         self.items: ItemDecider | None = None
         if isinstance(policy, SituationPolicy):
-            self.items = ItemDecider(policy, settings.stages, known, reader, rule)
+            self.costs = known
+            self.items = ItemDecider(policy, settings.stages, lambda: self.costs, reader, rule)
             self._direct = self._short = False
         elif isinstance(policy, RowPolicy):
             raise fail(
@@ -146,9 +148,13 @@ class Bookkeeper:
         """Fill the counters from the store and become one of its writers."""
         queue, counters = self.queue, self.counters
         assert queue is not None
+        items = () if self.items is None else (self.items,)
         attached: Attached = queue.call(
-            lambda: queue.store.attach(self.settings, self.seed, counters, self.watch)
+            lambda: queue.store.attach(self.settings, self.seed, counters, self.watch, *items)
         )
+        read = getattr(queue.store, "read_transitions", None)
+        if self.items is not None and read is not None:
+            self.items.share(lambda: self._read_transitions(queue, read))
         self.writer = attached.writer
         queue.last = queue.kept = counters.order = attached.kept
         if self.budgets.run_budget is not None:
@@ -309,8 +315,6 @@ class Bookkeeper:
         with self.lock:
             if round.ended:
                 self._refuse_twice(round)
-            if self.items is not None:
-                self.items.count(round)
             self._add_up()
             self.budgets.release(round)
             self.budgets.paid(record.cost)
@@ -319,6 +323,7 @@ class Bookkeeper:
                 # Signal handlers run after calls: a round that has ended is pending.
                 round.ended = True
                 self.counters.pending.append(record)
+                self._count_item(round, record)
             elif round.sequence <= self._parents:
                 round.ended = True  # it belongs to the parent process, which ends it itself
                 return
@@ -331,6 +336,7 @@ class Bookkeeper:
                     self.unrecorded += 1
                     self.unrecorded_cost += record.cost
                     raise
+                self._count_item(round, record)
                 round.ended = True
                 queue.last += 1
                 queue.rounds.append(record)
@@ -346,6 +352,12 @@ class Bookkeeper:
                 queue.wait(round.place)
             else:
                 queue.wake()
+
+    def _count_item(self, round: Round, record: RoundRecord) -> None:
+        """Count the situations of a round, once; before it is queued, for it may cut new bins."""
+        if self.items is not None and not round.counted:
+            round.counted = True
+            self.items.count(record.item)
 
     async def kept(self, round: Round) -> None:
         """Wait, without standing in the way of an event loop, until a round is in the store."""
@@ -396,6 +408,8 @@ class Bookkeeper:
             # It went on because of its outputs: counted as pairs, they would bias the counters.
             record.answered = 0 if stage is None else 1 << stage
             record.disagreed = record.undecided = 0
+        if self.items is not None:
+            record.item = self.items.row_of(round, enforced=self.settings.mode == "enforce")
         if round.advised is not None:
             self._note_advice(record)
         return record, answer
@@ -534,6 +548,27 @@ class Bookkeeper:
             queue.call(lambda: queue.store.add_evidence(segment, evidence))
         with self.lock:
             self.counters.add_evidence(segment, evidence)
+
+    def add_transitions(self, counts: Transitions) -> None:
+        """Add transitions from elsewhere, to the store first."""
+        items, queue = self.items, self.queue
+        if items is None:
+            policy = self.chooser.policy.label()
+            raise fail("policy", policy, "one that decides per item, where transitions are added")
+        if queue is None or not items.shared:
+            items.check_merge(counts)
+        if queue is not None:
+            queue.call(lambda: queue.store.add_transitions(counts))
+        if not items.shared:
+            items.merge(counts)
+
+    @staticmethod
+    def _read_transitions(
+        queue: RoundQueue, read: Callable[[], Transitions | None]
+    ) -> Transitions | None:
+        queue.flush()
+        found: Transitions | None = queue.call(read)
+        return found
 
     def status(self) -> StoreStatus:
         """How the store is doing."""

@@ -15,7 +15,7 @@ from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.readings import LiveReading, stage_by
 from stopwise.live.comparing import make_comparator
 from stopwise.live.comparing.reader import Reader
-from stopwise.live.items.decider import read_rule
+from stopwise.live.items.rules import follow_rule, read_rule
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.round import Round
 from stopwise.live.settings import (
@@ -96,6 +96,7 @@ class Learner:
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
         rule = read_rule(options.get("rule"))
         made = make_policy("per-item" if rule is not None and policy == DEFAULT_POLICY else policy)
+        made = follow_rule(made, rule)
         compare = make_comparator(options.get("comparator", "exact"))
         settings = LearnerSettings(
             stages=names,
@@ -215,6 +216,18 @@ class Learner:
         True
         """
         return None if self._books.items is None else self._books.items.counts
+
+    def add_transitions(self, counts: Transitions) -> None:
+        """Start from, or add, what another learner of the same rule has counted per item.
+
+        >>> one, two = Learner([0, 1], "per-item"), Learner([0, 1], "per-item")
+        >>> for _ in range(40):
+        ...     with one.begin() as round: round.observe("a"); round.observe("b")
+        >>> two.add_transitions(one.transitions)
+        >>> two.transitions.rounds
+        40
+        """
+        self._books.add_transitions(counts)
 
     # ---- what it knows -----------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from stopwise.checks import (
     whole_number,
 )
 from stopwise.live.counters.pairs import Added, added_by, bits, pair_list, pair_number
+from stopwise.live.items.row import ItemRow
 
 MOST_STAGES = 1000
 _LARGEST = 2**62
@@ -45,6 +46,7 @@ class RoundRecord:
         advised_cost: what that would have cost.
         advised_same: whether its answer agrees with the one given; None where not known.
         outputs: the outputs themselves, if the log was asked to keep them.
+        item: what a round that is decided per item showed.
     """
 
     number: int
@@ -67,6 +69,7 @@ class RoundRecord:
     outputs: Sequence[Any] | None = None
     confidences: Sequence[float | None] | None = None
     undecided: int = 0
+    item: ItemRow | None = None
 
     def to_form(self) -> dict[str, Any]:
         """As JSON holds it; what is usual is left out.
@@ -104,6 +107,8 @@ class RoundRecord:
             form["advised"] = [self.advised, self.advised_cost, self.advised_same]
         if self.outputs is not None:
             form["outputs"] = list(self.outputs)
+        if self.item is not None:
+            form["item"] = self.item.to_form()
         return form
 
     def to_text(self, *, keep_outputs: bool) -> str:
@@ -167,6 +172,8 @@ class RoundRecord:
         if advised_same not in (None, True, False):
             raise fail("advised", form["advised"], "[stage, cost, whether the answer is the same]")
         stage = form["stage"]
+        confidences = _numbers("confidences", form.get("confidences"), called)
+        item = form.get("item")
         return cls(
             number=_within("round", form["round"], 1, _LARGEST),
             writer=_within("writer", form.get("writer", 0), 0, _LARGEST),
@@ -187,7 +194,8 @@ class RoundRecord:
             advised_cost=_cost("advised", advised_cost),
             advised_same=advised_same,
             outputs=outputs,
-            confidences=_numbers("confidences", form.get("confidences"), called),
+            confidences=confidences,
+            item=None if item is None else ItemRow.from_form(item, called, confidences),
         )
 
 
@@ -217,7 +225,7 @@ def added_of(record: RoundRecord) -> Added:
 _NEEDED = ("round", "depth", "probability", "stage", "called", "answered", "disagreed", "cost")
 _FIELDS = (
     *_NEEDED, "writer", "sequence", "segment", "failed", "costs", "confidences", "abandoned",
-    "advised", "outputs", "undecided",
+    "advised", "outputs", "undecided", "item",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -77,8 +77,10 @@ class Round:
     looks: bool = False  # decided after each stage, from the situation the item is in
     full_run: bool = False  # to the end, whatever the outputs
     full_chance: float = 0.0
+    counted: bool = False  # its situations, which an interrupt must not count twice
     rule_depth: int | None = None  # where the rule says to stop, once it has
     path: Path | None = None  # the situations so far
+    features: Mapping[str, float | str] | None = None  # what is known before the first call
     answer_from: int | None = None  # only so many of the first stages may give the answer
 
     def __init__(

@@ -1,46 +1,39 @@
-"""Decides live rounds per item, counts them, and makes its rule again from time to time."""
+"""Decides live rounds per item; says what is to be counted of them."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping
-from pathlib import Path as Path_
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
 from stopwise.live.comparing.reader import Reader
 from stopwise.live.counters.pairs import added_by, pair_list
-from stopwise.live.items.path import Path, codes_of
+from stopwise.live.items.counting import copy_of
+from stopwise.live.items.features import SEGMENT
+from stopwise.live.items.memory import ItemMemory
+from stopwise.live.items.path import Deciding, Path
+from stopwise.live.items.row import ItemRow
+from stopwise.live.items.shared import ItemState
 from stopwise.live.round import Round
-from stopwise.policies.per_item.learning import Learned
 from stopwise.policies.per_item.rule import Decision, Rule
 from stopwise.policies.per_item.situation import SituationPolicy
-from stopwise.situations.observations import MOST_STAGES, NOT_CALLED, Observations
+from stopwise.situations.binning import Binning
+from stopwise.situations.observations import MOST_STAGES
 from stopwise.situations.transitions import Transitions
-
-MOST_LABELS = 2000
-"""Different labels that are told apart; those of free text beyond are not."""
-
-
-class _Finished(NamedTuple):
-    """A round that has ended and is still to be counted."""
-
-    codes: list[int]
-    confidences: list[float]
-    full: bool
 
 
 class ItemDecider:
     """Asked after each stage whether to stop there. Safe to use from many threads.
 
+    What it decides by is replaced as a whole. It comes from its own memory; or, where rounds are
+    kept in a database that others may share, from there (`take`).
+
     Args:
         policy: makes rules from what is counted, and says how often full runs are made.
         stages: their names.
-        costs: what stages and mistakes cost.
+        costs: what stages and mistakes cost, asked for whenever a rule is made.
         reader: compares outputs.
         rule: one to begin with, fitted on a log; its bins are kept, its counts are added to.
     """
@@ -49,7 +42,7 @@ class ItemDecider:
         self,
         policy: SituationPolicy,
         stages: tuple[str, ...],
-        costs: Costs,
+        costs: Callable[[], Costs],
         reader: Reader,
         rule: Rule | None = None,
     ) -> None:
@@ -61,25 +54,32 @@ class ItemDecider:
                 " answers at once: it is asked after every stage"
             )
         self.policy = policy
+        self.stages = stages
+        self.given = rule
+        self.memory = ItemMemory(len(stages), self.first_rounds)
         self._reader = reader
         self._costs = costs
         self._lock = threading.Lock()
-        self._labels: dict[str, int] = {}
-        self._finished: list[_Finished] = []
-        self._learned = Learned(policy, stages, costs)
-        if rule is not None:
-            self.start_from(rule)
-        self._wait = self._learned.until_next()
+        self._by = Deciding()
+        self._base = 0
+        self._shared: Callable[[], Transitions | None] | None = None
+        if not policy.learns:
+            none = ((),) * len(stages)
+            self._decide_by(Transitions(Binning(edges=none, labels=none)), settled=True)
+        elif rule is not None:
+            if rule.stages != stages:
+                raise fail("rule", list(rule.stages), f"a rule of {list(stages)}")
+            self.begin_with(rule.counts)
 
-    def start_from(self, rule: Rule) -> None:
-        """Take over the bins and counts of a rule; it decides from the first round on."""
-        if rule.stages != self._learned.stages:
-            raise fail("rule", list(rule.stages), f"a rule of {list(self._learned.stages)}")
-        learned = self._learned
-        learned.counts = Transitions.from_dict(rule.counts.to_dict())  # the rule's own stay as is
-        learned.settled = True
-        learned.round = max(learned.round, rule.counts.rounds)
-        learned.rule = Rule(rule.stages, learned.counts, self._costs, rule.reference, rule.trust)
+    @property
+    def first_rounds(self) -> int:
+        """Rounds at the start that are full runs; then the first bins are cut."""
+        return int(getattr(self.policy, "always_full", 32))
+
+    def _decide_by(self, counts: Transitions, *, settled: bool) -> None:
+        """From the next round on, decide by the rule that these counts give."""
+        rule = self.policy.rule(self.stages, counts, self._costs())
+        self._by = Deciding.by(rule, counts.binning, settled=settled)
 
     # ---- deciding -----------------------------------------------------------------------------
 
@@ -90,12 +90,11 @@ class ItemDecider:
             uniform: the round's random number.
             rate: share of rounds that are full runs in any case.
         """
-        number = max(self._learned.round, round.number)
-        chance = self.policy.full_run_probability(number, self._costs)
+        chance = self.policy.full_run_probability(self._base + round.number, self._costs())
         round.full_chance = rate + (1 - rate) * chance
         round.full_run = uniform < round.full_chance
         round.looks = True
-        round.path = Path()
+        round.path = Path(self._by)
 
     def stops(self, round: Round) -> bool:
         """Whether a round stops after the stages it has called."""
@@ -105,7 +104,7 @@ class ItemDecider:
     def conclude(self, round: Round, *, enforced: bool) -> None:
         """Settle with which probability a round went as deep as it did, before it is written."""
         self._walk(round)
-        last = len(self._learned.stages) - 1
+        last = len(self.stages) - 1
         if not enforced:
             # Nothing was decided by its outputs: whatever it is told, it runs on.
             round.full_run = len(round.outputs) == last + 1
@@ -118,27 +117,52 @@ class ItemDecider:
         elif round.rule_depth is not None and round.rule_depth < last:
             round.probability = 1 - round.full_chance
 
+    def row_of(self, round: Round, *, enforced: bool) -> ItemRow | None:
+        """What is to be counted of a round; None if no stage was called."""
+        path = round.path
+        if path is None or not path.groups:
+            return None
+        sure = tuple(round.confidences or ())
+        by = path.by
+        return ItemRow(
+            tuple(path.labels),
+            tuple(path.groups),
+            sure + (None,) * (len(path.groups) - len(sure)),
+            self._features(round),
+            by.epoch,
+            tuple(path.keys),
+            round.full_run,
+            round.full_chance if enforced else 1.0,
+            round.rule_depth,
+            settled=by.settled,
+        )
+
     def _walk(self, round: Round) -> None:
         """Follow a round to its newest output; note where the rule stops first."""
         path = round.path
         assert path is not None
-        rule, counts = self._learned.rule, self._learned.counts
-        binning = None if counts is None else counts.binning
-        last = len(self._learned.stages) - 1
+        by, last = path.by, len(self.stages) - 1
+        rule, cell_of = by.rule, by.cell_of
         while len(path.groups) < len(round.outputs):
             stage = len(path.groups)
             sure = None
             if round.confidences is not None and stage < len(round.confidences):
                 sure = round.confidences[stage]
-            cell = 0
-            if binning is not None and binning.features:
-                cell = binning.cell({"segment": round.segment})
-            key = path.extend(binning, round.outputs[stage], sure, cell, self._differ(round, stage))
-            if round.rule_depth is None:
-                # Before there is a rule, a round that is no full run is one that cannot pay.
-                known = rule is not None and key >= 0
-                if stage == last or (rule.stops(stage, key) if known and rule else True):
-                    round.rule_depth = stage
+            cell = 0 if cell_of is None else cell_of(self._features(round))
+            key = path.extend(round.outputs[stage], sure, cell, self._differ(round, stage))
+            # Before there is a rule, a round that is no full run is one that cannot pay.
+            if round.rule_depth is None and (
+                stage == last or rule is None or rule.stops(stage, key)
+            ):
+                round.rule_depth = stage
+
+    @staticmethod
+    def _features(round: Round) -> Mapping[str, float | str]:
+        """What was known of the item before its first call."""
+        known = round.features
+        if not round.segment:
+            return known or {}
+        return {SEGMENT: round.segment, **known} if known else {SEGMENT: round.segment}
 
     def _differ(self, round: Round, stage: int) -> Any:
         """How the comparator sees the outputs so far; None where equal outputs are equal."""
@@ -154,88 +178,102 @@ class ItemDecider:
 
     # ---- counting -----------------------------------------------------------------------------
 
-    def count(self, round: Round) -> None:
-        """Take what a round saw; called once, when it has ended."""
-        path = round.path
-        if path is None or not path.groups:
+    def count(self, row: ItemRow | None) -> None:
+        """Take what a round showed; called once, when it is sure to be kept."""
+        if row is None or not self.policy.learns or self._shared is not None:
             return
-        sure = list(round.confidences or ())
-        sure += [None] * (len(path.groups) - len(sure))
         with self._lock:
-            codes = codes_of(path.texts, path.groups, self._labels, MOST_LABELS)
-            values = [float("nan") if one is None else float(one) for one in sure]
-            self._finished.append(_Finished(codes, values, round.full_run))
-            if len(self._finished) >= self._wait:
-                self._count()
+            if self.memory.add(row):
+                self._by_memory()
 
-    def _count(self) -> None:
-        """Count what has ended and make the rule again; the lock is held."""
-        if self._finished:
-            rows, full = self._rows()
-            self._learned.record(rows, full)
-            self._finished = []
-        self._learned.refresh()
-        self._wait = self._learned.until_next()
+    def replay(self, row: ItemRow) -> None:
+        """The same, of a log that is read again: no rule is made before `resume`."""
+        if self.policy.learns:
+            self.memory.add(row)
 
-    def _rows(self) -> tuple[Observations, Any]:
-        stages = len(self._learned.stages)
-        codes = np.full((len(self._finished), stages), NOT_CALLED, dtype=np.int64)
-        confidences = np.full((len(self._finished), stages), np.nan)
-        for at, one in enumerate(self._finished):
-            codes[at, : len(one.codes)] = one.codes
-            confidences[at, : len(one.confidences)] = one.confidences
-        labels = list(self._labels)
-        if len(labels) >= MOST_LABELS:  # codes beyond stand for rare ones, by their group
-            labels += [f"\x00rare {at}" for at in range(stages)]
-        full = np.asarray([one.full for one in self._finished], dtype=np.bool_)
-        return Observations(tuple(labels), codes, confidences), full
+    def forget(self) -> None:
+        """Empty the memory, before a log is read that holds all of it."""
+        self.memory = ItemMemory(len(self.stages), self.first_rounds)
+
+    def resume(self) -> None:
+        """Decide by what the memory holds."""
+        with self._lock:
+            self._by_memory()
+
+    def _by_memory(self) -> None:
+        memory = self.memory
+        self._base = memory.base
+        if memory.ruled is not None and self.policy.learns:
+            self._decide_by(memory.ruled, settled=memory.settled)
+
+    def begin_with(self, counts: Transitions) -> None:
+        """Take over bins and counts; they decide from the next round on."""
+        with self._lock:
+            self.memory.start_from(counts)
+            self._by_memory()
+
+    def share(self, read: Callable[[], Transitions | None]) -> None:
+        """Leave all counting to a database; `read` gives what it has counted."""
+        self._shared = read
+
+    def take(self, state: ItemState) -> None:
+        """Decide by what a database holds. Called in the thread of the store."""
+        self._base = state.base
+        if state.ruled is not None and self.policy.learns:
+            self._decide_by(state.ruled, settled=state.settled)
+
+    @property
+    def shared(self) -> bool:
+        """Whether a database counts."""
+        return self._shared is not None
+
+    def check_merge(self, counts: Transitions) -> None:
+        """Refuse counts that cannot be added here."""
+        with self._lock:
+            self.memory.check_merge(counts)
+
+    def merge(self, counts: Transitions) -> None:
+        """Add what another machine counted; the rule takes it in at once."""
+        with self._lock:
+            self.memory.merge(counts)
+            self._by_memory()
+
+    def read_again(self, counts: Transitions) -> None:
+        """The same, of a log that is read again: another rule's counts take the place of all."""
+        if self.memory.fits(counts):
+            self.memory.merge(counts)
+        else:
+            self.memory.start_from(counts)
 
     # ---- reading and keeping ------------------------------------------------------------------
 
     @property
     def counts(self) -> Transitions | None:
-        """What has been counted so far; None before the first bins are cut."""
+        """What has been counted so far, as a copy; None before the first bins are cut."""
+        if self._shared is not None:
+            return self._shared()
         with self._lock:
-            if self._finished and self._learned.counts is not None:
-                self._count()
-            return self._learned.counts
+            return None if self.memory.counts is None else copy_of(self.memory.counts)
 
     def explain(self, round: Round) -> list[Decision]:
         """What the rule says of each situation that a round went through."""
-        rule = self._learned.rule
-        if not isinstance(rule, Rule):
+        path = round.path
+        if path is None or not isinstance(path.by.rule, Rule):
             return []
-        keys = [] if round.path is None else round.path.keys[: len(self._learned.stages) - 1]
-        return [rule.decide(stage, key) for stage, key in enumerate(keys)]
+        keys = path.keys[: len(self.stages) - 1]
+        return [path.by.rule.decide(stage, key) for stage, key in enumerate(keys)]
 
-    def to_form(self) -> dict[str, Any] | None:
-        """What a snapshot holds; None before the first bins are cut."""
-        counts = self.counts
-        return None if counts is None else json.loads(json.dumps(counts.to_dict()))
+    def to_form(self) -> dict[str, Any]:
+        """What a snapshot holds."""
+        with self._lock:
+            return self.memory.to_form()
 
     def restore(self, form: Mapping[str, Any] | None) -> None:
         """Go on from what `to_form` gave."""
         if form is None:
             return
-        counts = Transitions.from_dict(form)
         with self._lock:
-            self._finished = []
-            self._learned.counts, self._learned.round = counts, counts.rounds
-            self._learned.settled = True
-            self._learned.refresh()
-            self._wait = self._learned.until_next()
-
-
-def read_rule(given: Rule | str | Path_ | None) -> Rule | None:
-    """A rule, or the one in a file that `stopwise fit` wrote."""
-    if given is None or isinstance(given, Rule):
-        return given
-    if not isinstance(given, str | Path_):
-        raise fail("rule", given, "a Rule or the file that stopwise fit wrote")
-    try:
-        text = Path_(given).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise StopwiseError(f"rule {given}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StopwiseError(f"rule {given}: cannot be read ({error})") from None
-    return Rule.from_json(text)
+            memory = ItemMemory(len(self.stages), self.first_rounds)
+            memory.restore(form)
+            self.memory = memory
+            self._by_memory()

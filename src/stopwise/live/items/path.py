@@ -2,95 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from stopwise.evidence import ABSTAINED
-from stopwise.situations.binning import MISSING_BIN, Binning, written
+from stopwise.live.items.features import Finder, cell_finder
+from stopwise.live.items.row import LONGEST_LABEL, label_of
+from stopwise.policies.per_item.situation import StoppingRule
+from stopwise.situations.binning import MISSING_BIN, OTHER_LABEL, Binning, written
 from stopwise.situations.keys import encode, final_key, partition_code
 
 Differ = Callable[[int, int], bool]
 """Whether the outputs of two stages, given by number, differ."""
 
 
+class Deciding(NamedTuple):
+    """What rounds are decided by: replaced as a whole, and one round keeps to one of them.
+
+    Attributes:
+        rule: None before there is one.
+        binning: the bins that its situations are made by; None before the first are cut.
+        epoch: the name of the binning.
+        cell_of: the cell of an item by its features; None where there are none.
+        settled: whether the bins are not cut again.
+    """
+
+    rule: StoppingRule | None = None
+    binning: Binning | None = None
+    epoch: str | None = None
+    cell_of: Finder | None = None
+    settled: bool = False
+
+    @classmethod
+    def by(cls, rule: StoppingRule | None, binning: Binning, *, settled: bool) -> Deciding:
+        """From now on by this rule."""
+        return cls(rule, binning, binning.epoch, cell_finder(binning), settled)
+
+
 class Path:
     """What is known of one item so far.
 
     >>> binning = Binning(edges=((0.5,), ()), labels=(("no", "yes"), ("no", "yes")))
-    >>> path = Path()
-    >>> key = path.extend(binning, "yes", 0.9, 0, None)
+    >>> path = Path(Deciding.by(None, binning, settled=True))
+    >>> key = path.extend("yes", 0.9, 0, None)
     >>> from stopwise.situations.keys import decode
     >>> decode(key)
     Situation(partition=(0,), confidence=1, label=1, previous=15, cell=0)
     """
 
-    __slots__ = ("bins", "groups", "keys", "texts")
+    __slots__ = ("bins", "by", "groups", "keys", "labels")
 
-    def __init__(self) -> None:
+    def __init__(self, by: Deciding) -> None:
+        self.by = by
         self.groups: list[int] = []
-        self.texts: list[str | None] = []
+        self.labels: list[str | None] = []
         self.bins: list[int] = []
         self.keys: list[int] = []
 
     def extend(
-        self,
-        binning: Binning | None,
-        output: Any,
-        confidence: float | None,
-        cell: int,
-        differ: Differ | None,
+        self, output: Any, confidence: float | None, cell: int, differ: Differ | None
     ) -> int:
         """Take the next stage's output; its situation, or -1 while there are no bins."""
-        stage = len(self.groups)
+        binning = self.by.binning
+        groups = self.groups
+        stage = len(groups)
         text = None if output is ABSTAINED else written(output)
-        self.groups.append(self._group(stage, text, differ))
-        self.texts.append(text)
+        label = text if text is None or len(text) <= LONGEST_LABEL else label_of(text)
+        group = -1 if label is None else self._group(stage, label, differ)
+        if group >= 0 and group in groups:
+            label = self.labels[groups.index(group)]  # what agrees says the same
+        groups.append(group)
+        self.labels.append(label)
         if binning is None:
             return -1
         sure = binning.confidence_bin(stage, confidence)
-        partition = partition_code(tuple(self.groups))
+        partition = partition_code(tuple(groups))
         if stage == binning.stage_count - 1:
             key = final_key(partition)
         else:
+            said = binning.label_bin(stage, label)
+            if said == OTHER_LABEL and label is not text:
+                said = binning.label_bin(stage, text)
             previous = self.bins[-1] if self.bins else MISSING_BIN
-            key = encode(partition, sure, binning.label_bin(stage, text), previous, cell)
+            key = encode(partition, sure, said, previous, cell)
         self.bins.append(sure)
         self.keys.append(key)
         return key
 
-    def _group(self, stage: int, text: str | None, differ: Differ | None) -> int:
+    def _group(self, stage: int, label: str, differ: Differ | None) -> int:
         """The group of equal outputs that the newest one belongs to."""
-        if text is None:
-            return -1
         for earlier, group in enumerate(self.groups):
             if group >= 0:
-                same = self.texts[earlier] == text if differ is None else not differ(earlier, stage)
+                if differ is None:
+                    same = self.labels[earlier] == label
+                else:
+                    same = not differ(earlier, stage)
                 if same:
                     return group
         return max(self.groups, default=-1) + 1
-
-
-def codes_of(
-    path: Sequence[str | None], groups: Sequence[int], labels: dict[str, int], most: int
-) -> list[int]:
-    """The outputs of a round as codes of labels; equal outputs have equal codes.
-
-    Labels beyond `most` share the codes that follow, one for each group of the round: which of them
-    agree is kept, what they say is not.
-
-    >>> labels = {}
-    >>> codes_of(["a", "b", "a"], [0, 1, 0], labels, 1), labels
-    ([0, 2, 0], {'a': 0})
-    """
-    known: dict[int, int] = {}
-    codes = []
-    for text, group in zip(path, groups, strict=True):
-        if text is None:
-            codes.append(-1)
-            continue
-        if group not in known:
-            if text not in labels and len(labels) < most:
-                labels[text] = len(labels)
-            known[group] = labels.get(text, most + group)
-        codes.append(known[group])
-    return codes

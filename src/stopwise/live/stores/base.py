@@ -9,10 +9,12 @@ from typing import Literal, Protocol
 from stopwise.checks import StopwiseError, fail, finite_number, whole_number
 from stopwise.evidence import Evidence
 from stopwise.live.counters.segments import SegmentCounters
+from stopwise.live.items.decider import ItemDecider
 from stopwise.live.record import RoundRecord
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.sql_schema import Connection
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
+from stopwise.situations.transitions import Transitions
 
 Survives = Literal["kill", "power cut"]
 """What a kept round survives. Against a power cut every write waits for the disk."""
@@ -109,8 +111,12 @@ class Store(Protocol):
         seed: int,
         counters: SegmentCounters,
         watch: DriftWatch | None,
+        items: ItemDecider | None = None,
     ) -> Attached:
-        """Open, refuse other settings, fill the counters; after a fork, become another writer."""
+        """Open, refuse other settings, fill the counters; after a fork, become another writer.
+
+        `items` is given where rounds are decided per item: its transitions are kept too.
+        """
 
     def append(self, first: int, records: Sequence[RoundRecord]) -> Sequence[DriftAlarm]:
         """Keep rounds `first`, `first` + 1, ... of this writer: all or none, each exactly once.
@@ -126,6 +132,9 @@ class Store(Protocol):
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
         """Keep evidence from elsewhere."""
+
+    def add_transitions(self, counts: Transitions) -> None:
+        """Keep transitions from elsewhere, counted by the same bins."""
 
     def grant(self, least: float, most: float, budget: float) -> float | None:
         """Take a part of a budget that all writers share; None where the store is not shared."""

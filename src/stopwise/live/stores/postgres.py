@@ -89,7 +89,7 @@ class PostgresStore(SqlStore):
 
     def prepare(self, connection: Connection) -> None:
         """Make the tables, one process at a time."""
-        found = connection.query("SELECT to_regclass('stopwise_rounds')")
+        found = connection.query("SELECT to_regclass('stopwise_transitions')")
         if found[0][0] is None:
             connection.query("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
             for statement in SCHEMA:

@@ -13,6 +13,7 @@ from typing import Any
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.counters.segments import SegmentCounters
+from stopwise.live.items.decider import ItemDecider
 from stopwise.live.record import MOST_STAGES, RoundRecord, added_of
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import (
@@ -25,6 +26,7 @@ from stopwise.live.stores.base import (
     check_survives,
 )
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
+from stopwise.situations.transitions import Transitions
 from stopwise.storage import flush_folder
 
 try:
@@ -83,6 +85,7 @@ class RoundLog:
         self._end = 0
         self._is_child = False
         self._watch: DriftWatch | None = None
+        self._items: ItemDecider | None = None
 
     def __repr__(self) -> str:
         return f"RoundLog({str(self.path)!r}, durability={self.writing.durability!r})"
@@ -93,9 +96,10 @@ class RoundLog:
         seed: int,
         counters: SegmentCounters,
         watch: DriftWatch | None,
+        items: ItemDecider | None = None,
     ) -> Attached:
         """Open, lock against a second writer, take away a cut line, count all rounds."""
-        self._watch = watch
+        self._watch, self._items = watch, items
         if self._is_child:
             # The parent's file and lock are shared; what it had read is in memory already.
             return Attached(1 + secrets.randbelow(2**31))
@@ -105,16 +109,30 @@ class RoundLog:
         self._file = os.open(self.path, flags, 0o600)
         try:
             _lock(self._file, self.path)
+            if items is not None:
+                items.forget()
             if not self._replay(settings, seed, counters):
                 header = {
                     "kind": _KIND, "version": VERSION, "seed": seed, "settings": settings.to_form(),
                 }  # fmt: skip
                 self._write([json.dumps(header) + "\n"])
                 flush_folder(self.path.parent)
+            if items is not None:
+                self._begin_items(items)
         except BaseException:
             self.close()
             raise
         return Attached(0)
+
+    def _begin_items(self, items: ItemDecider) -> None:
+        """Decide by what the log holds; a rule that it does not know yet is written to it."""
+        given, counts = items.given, items.memory.counts
+        if given is not None and (
+            counts is None or counts.binning.epoch != given.counts.binning.epoch
+        ):
+            self.add_transitions(given.counts)
+            items.memory.start_from(given.counts)
+        items.resume()
 
     def _replay(self, settings: LearnerSettings, seed: int, counters: SegmentCounters) -> bool:
         """Count what the file holds; False if not even its first line is whole."""
@@ -143,12 +161,18 @@ class RoundLog:
                 segment, evidence = _evidence_of(form)
                 counters.add_evidence(segment, evidence)
                 return
+            if "transitions" in form:
+                if self._items is not None:
+                    self._items.read_again(Transitions.from_dict(form["transitions"]))
+                return
             record = RoundRecord.from_form(form, counters.stage_count)
             counters.apply(record)
         except StopwiseError as error:
             raise StopwiseError(f"{where}: {error}") from None
         if self._watch is not None:  # alarms of the past were told when they came
             self._watch.observe(record.segment, added_of(record).pairs)
+        if self._items is not None and record.item is not None:
+            self._items.replay(record.item)
         if record.writer:
             counters.others += 1
         else:
@@ -169,6 +193,10 @@ class RoundLog:
         """Write evidence from elsewhere as a line of its own."""
         form = {"evidence": json.loads(evidence.to_json()), "segment": segment}
         self._write([json.dumps(form) + "\n"])
+
+    def add_transitions(self, counts: Transitions) -> None:
+        """Write transitions from elsewhere as a line of its own."""
+        self._write([json.dumps({"transitions": counts.to_dict()}) + "\n"])
 
     def changes(self) -> Changes | None:
         """Nobody else writes here but children, whose rounds are read on the next opening."""
@@ -289,7 +317,7 @@ def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
             form = parse_json_object(where, line)
             if at == 0:
                 count = len(check_log_header(str(path), form)["stages"])
-            elif "evidence" not in form:
+            elif "evidence" not in form and "transitions" not in form:
                 try:
                     record = RoundRecord.from_form(form, count)
                 except StopwiseError as error:

@@ -20,11 +20,14 @@ from stopwise.evidence import Evidence
 from stopwise.live.counters.layout import RECENT, layout_of
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
+from stopwise.live.items.decider import ItemDecider
 from stopwise.live.record import RoundRecord, added_of, check_whole
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Attached, Changes, Companion, StoreError, Writing
 from stopwise.live.stores.sql_schema import ADD, ADD_HOUR, VERSION, Connection, Row
+from stopwise.live.stores.sql_transitions import SqlTransitions
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
+from stopwise.situations.transitions import Transitions
 
 _PAGE = 1000
 _PART = 200  # segments that are read with one query
@@ -72,6 +75,8 @@ class SqlStore(ABC):
         self._others_wrote = False
         self._counters: SegmentCounters | None = None
         self._watch: DriftWatch | None = None
+        self._items: SqlTransitions | None = None
+        self._items_moved = False
 
     @abstractmethod
     def connect(self) -> Connection:
@@ -97,23 +102,39 @@ class SqlStore(ABC):
         seed: int,
         counters: SegmentCounters,
         watch: DriftWatch | None,
+        items: ItemDecider | None = None,
     ) -> Attached:
         """Connect, refuse other settings, take a writer's number, read all counters."""
         if self._in_use:
             raise StopwiseError(f"{self.where}: this store is in use by another learner")
         self._in_use = True
         self._counters, self._watch = counters, watch
+        self._items = None if items is None else self._transitions_for(items)
         try:
             connection = self._connection = self.connect()
             with connection.transaction():
                 self.prepare(connection)
                 self._check_cascade(connection, settings, seed)
                 kept = self._take_writer(connection)
+                if self._items is not None:
+                    self._items.attach(connection)
             self._load(connection, counters)
         except BaseException:
             self.close()
             raise
         return Attached(self._writer, kept)
+
+    def _transitions_for(self, items: ItemDecider) -> SqlTransitions | None:
+        if not items.policy.learns:
+            return None
+        return SqlTransitions(
+            self.where,
+            self.cascade,
+            len(items.stages),
+            items.first_rounds,
+            items.take,
+            None if items.given is None else items.given.counts,
+        )
 
     def _check_cascade(self, connection: Connection, settings: LearnerSettings, seed: int) -> None:
         connection.query(
@@ -170,6 +191,8 @@ class SqlStore(ABC):
                 (self.cascade, self._writer),
             )[0][0]
             others = self._look(connection)
+            if self._items is not None:
+                self._items.look(connection)
         for segment, values in self._by_segment(rows).items():
             counters.set_tally(segment, values)
         # Rounds begun here and still open have numbers above those that the store knows.
@@ -221,6 +244,9 @@ class SqlStore(ABC):
                     alarms += self._add_rounds(connection, segment, part, change)
                 if self._keep_rounds:
                     self._add_rows(connection, counted)
+                if self._items is not None:
+                    shown = [r.item for r in counted if r.item is not None]
+                    self._items.append(connection, shown, change)
                 if self.companion is not None and alarms:
                     self.companion.note(connection, alarms)
                 connection.query(
@@ -239,6 +265,8 @@ class SqlStore(ABC):
         self._others_wrote |= change != self._seen + 1 or len(counted) < len(fresh)
         if not self._others_wrote:
             self._seen = change
+        if self._items is not None:
+            self._items_moved = True
         return alarms
 
     def _watermark(self, connection: Connection) -> int:
@@ -351,6 +379,27 @@ class SqlStore(ABC):
         if not self._others_wrote:
             self._seen = change
 
+    def add_transitions(self, counts: Transitions) -> None:
+        """Add transitions from elsewhere, counted by the same bins."""
+        connection, items = self._connected(), self._items
+        assert items is not None
+        try:
+            with connection.transaction():
+                items.merge(connection, counts, self._next_change(connection, 0))
+            items.look(connection)
+        except Exception as error:
+            self._leave(error)
+            raise
+        self._others_wrote = True  # so that the number of this change is not taken for another's
+
+    def read_transitions(self) -> Transitions | None:
+        """All transitions that anyone has counted; None before the first bins are cut."""
+        connection = self._connected()
+        if self._items is None:
+            return None
+        with connection.transaction(reading=True):
+            return self._items.read(connection)
+
     def grant(self, least: float, most: float, budget: float) -> float | None:
         """Take a part of the budget: between least and most, or 0 where so much is not left."""
         connection = self._connected()
@@ -392,6 +441,9 @@ class SqlStore(ABC):
 
     def changes(self) -> Changes | None:
         """The counters of the segments that anyone has changed since the last time."""
+        if self._items is not None and self._items_moved:
+            self._items.look(self._connected())
+            self._items_moved = False
         if not self._others_wrote:
             return None
         return self._read_changes()
@@ -423,6 +475,8 @@ class SqlStore(ABC):
                         (self.cascade, *part),
                     )
                 others = self._look(connection)
+                if self._items is not None:
+                    self._items.look(connection)
         except Exception as error:
             self._seen = seen
             self._leave(error)

@@ -74,14 +74,7 @@ class Learned:
         """How many rounds may pass before something is to be made again."""
         if not self.policy.learns:
             return 100_000
-        start = self.first_rounds
-        if self.round < start and not self.settled:
-            return start - self.round
-        marks = [start * factor for factor in EPOCHS if start * factor > self.round]
-        marks = [] if self.settled else marks
-        factor = GROWTH if self.round < LATE else LATE_GROWTH
-        grown = max(int(self.round * factor), self.round + 1)
-        return min([grown, *marks[:1]]) - self.round
+        return rounds_until_next(self.round, self.first_rounds, settled=self.settled)
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Count finished rounds; `full` says which were full runs."""
@@ -129,6 +122,21 @@ class Learned:
                 self.history, self.full = [], []
         assert self.counts is not None
         self.rule = self.policy.rule(self.stages, self.counts, self.costs)
+
+
+def rounds_until_next(round: int, first_rounds: int, *, settled: bool) -> int:
+    """After this many rounds, how many more may pass before something is to be made again.
+
+    >>> [rounds_until_next(at, 32, settled=False) for at in (0, 32, 120, 4000)]
+    [32, 8, 8, 2000]
+    """
+    if round < first_rounds and not settled:
+        return first_rounds - round
+    marks = [first_rounds * factor for factor in EPOCHS if first_rounds * factor > round]
+    marks = [] if settled else marks
+    factor = GROWTH if round < LATE else LATE_GROWTH
+    grown = max(int(round * factor), round + 1)
+    return min([grown, *marks[:1]]) - round
 
 
 def joined(parts: list[Observations]) -> Observations:
