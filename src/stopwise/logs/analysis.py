@@ -10,6 +10,7 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
+from stopwise.logs.items.alone import analyze_items_alone
 from stopwise.logs.items.analysis import analyze_items
 from stopwise.logs.judging.alone import called_alone, evidence_called_alone
 from stopwise.logs.judging.findings import Findings
@@ -110,18 +111,28 @@ def analyze(
     (0, True)
     """
     chosen = in_call_order(log, settings_from(settings, given))
-    if per_item and chosen.calls == "alone":
-        raise StopwiseError("calls: per item, stages are taken as a cascade; leave out one of both")
     opened = open_log(log, chosen)
     analysis = analyze_counts(opened.name, count(opened), chosen)
     more = (*repeated_columns(opened), *repeated_items(opened, analysis.rows))
     if per_item:
-        analysis = replace(analysis, per_item=analyze_items(read_rows(log, chosen)))
+        analysis = _with_items(analysis, log, chosen)
     if opened.truth is None:
         return replace(analysis, warnings=(*analysis.warnings, *more))
     # The truth is read here for the first time, when all else is said.
     scored, notes = score(opened, analysis.verdict)
     return replace(analysis, truth=scored, warnings=(*analysis.warnings, *more, *notes))
+
+
+def _with_items(analysis: Analysis, log: object, settings: LogSettings) -> Analysis:
+    """What deciding per item is worth: in a cascade, called alone, or both where nobody says."""
+    in_cascade = alone = None
+    if settings.calls != "alone":
+        rows = read_rows(log, settings)
+        in_cascade = analyze_items(rows)
+    if settings.calls != "cascade":
+        ordered = in_call_order(log, replace(settings, calls="alone"))
+        alone = analyze_items_alone(read_rows(log, ordered))
+    return replace(analysis, per_item=in_cascade, per_item_alone=alone)
 
 
 def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> Analysis:

@@ -163,28 +163,6 @@ def settings_from(settings: LogSettings | None, given: Mapping[str, Any]) -> Log
     return settings
 
 
-def refuse_alone(settings: LogSettings) -> LogSettings:
-    """Only a promise of agreement knows stages that are called alone; others would ignore it.
-
-    >>> refuse_alone(LogSettings(calls="alone"))
-    Traceback (most recent call last):
-    ...
-    stopwise.checks.StopwiseError: calls: got 'alone', but need 'cascade' or nothing here; ...
-    """
-    if settings.calls == "alone":
-        raise fail(
-            "calls", settings.calls,
-            "'cascade' or nothing here; 'alone' goes with a promise of agreement (sw.promise,"
-            " --agree), and a verdict states savings both ways, through the cascade and against"
-            " the last stage alone",
-        )  # fmt: skip
-    return settings
-
-
-Settings = LogSettings
-"""The name of `LogSettings` before version 0.3."""
-
-
 def read_toml(path: Path) -> Mapping[str, Any]:
     """The table in a TOML file, or one line that says what is wrong with it."""
     try:

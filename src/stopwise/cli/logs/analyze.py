@@ -176,6 +176,10 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         from stopwise.cli.logs.per_item import print_items
 
         print_items(console, analysis.per_item)
+    if analysis.per_item_alone is not None:
+        from stopwise.cli.logs.per_item import print_items_alone
+
+        print_items_alone(console, analysis.per_item_alone)
     if verdict.cost_bounds.measured:
         for name, low, high in zip(
             verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True

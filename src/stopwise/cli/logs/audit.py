@@ -9,6 +9,7 @@ import typer
 
 from stopwise.cli.shared.log_options import (
     AbstentionsOption,
+    Calls_,
     Costs_,
     Example,
     Item,
@@ -78,6 +79,7 @@ def command(
     max_labels: MaxLabels = None,
     trailing_blanks: TrailingBlanks = None,
     abstentions: AbstentionsOption = None,
+    calls: Calls_ = None,
     sql: Sql = None,
     example: Example = False,
 ) -> None:
@@ -102,7 +104,7 @@ def command(
         log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=simulate_with, item=item,
         layout=layout, level=level, max_labels=max_labels, trailing_blanks=trailing_blanks,
-        abstentions=abstentions,
+        abstentions=abstentions, calls=calls,
     )  # fmt: skip
     plan = plan_audit(source, chosen, tolerance=tolerance, strict=strict, show=show)
     if simulate_with is not None:

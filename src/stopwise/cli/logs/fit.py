@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from stopwise.cli.shared.log_options import (
+    Calls_,
     Costs_,
     Example,
     Features,
@@ -30,6 +31,7 @@ def command(
     stages: Stages = None,
     costs: Costs_ = None,
     mistake_cost: MistakeCost = None,
+    calls: Calls_ = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -65,6 +67,12 @@ def command(
 
     **stopwise fit log.csv ... --policy per-item-logistic --features length,language**
 
+    Services and language models, each of which can be called by itself (the rule then chooses the
+    first stage too, and may jump over others):
+
+    **stopwise fit log.csv --stages small,middle,large --costs 1,5,20 --mistake-cost 40 --calls
+    alone**
+
     A live cascade takes the file: **Cascade(stages, rule="rule.json")**. See what it does with
     **stopwise explain rule.json**, and what it is worth with **stopwise analyze --per-item**.
     """
@@ -75,6 +83,7 @@ def command(
         log, example, settings,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks, features=features,
+        calls=calls,
     )  # fmt: skip
     rule = fit(source, chosen, policy=policy, reference=reference, trust=trust, labels=labels)
     write_rule(rule, out)

@@ -18,6 +18,7 @@ from stopwise.logs.judging.what_if import WhatIf
 from stopwise.logs.reading.counting import PatternCounts
 
 if TYPE_CHECKING:
+    from stopwise.logs.items.alone import AloneItems
     from stopwise.logs.items.analysis import ItemAnalysis
 
 
@@ -40,6 +41,7 @@ class Findings:
         alone: what holds if each stage can be called alone, where the settings do not say whether.
         truth: how the verdict holds against the truth, if there is one.
         per_item: what a rule that decides per item would cost and save, if it was asked for.
+        per_item_alone: the same where each stage can be called alone.
     """
 
     name: str
@@ -56,3 +58,4 @@ class Findings:
     alone: CalledAlone | None = None
     truth: TruthScore | None = None
     per_item: ItemAnalysis | None = None
+    per_item_alone: AloneItems | None = None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stopwise.abstentions import NO_ANSWER, UNKNOWN, answering_stages
 from stopwise.checks import StopwiseError
-from stopwise.costs import Costs, FloatArray
+from stopwise.costs import Calls, Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import printable
 from stopwise.logs.reading.costs import CostBounds, costs_of
@@ -49,7 +49,8 @@ class LogRows:
             stage ever did.
         features: of the items, by name.
         own: what each stage costs by itself, on average.
-        alone: whether stages are called alone; `costs` and `spent` are then each one's own.
+        bills: what each stage costs by itself on each item: as billed, or as given.
+        calls: how stages are called; alone, `costs` and `spent` are each one's own.
         baseline: the stage that savings are stated against.
     """
 
@@ -67,8 +68,14 @@ class LogRows:
     confidences: FloatArray | None = None
     features: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     own: tuple[float, ...] = ()
-    alone: bool = False
+    bills: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    calls: Calls | None = None
     baseline: int = -1
+
+    @property
+    def alone(self) -> bool:
+        """Whether each stage costs what it costs by itself."""
+        return self.calls == "alone"
 
     def observations(self) -> Observations:
         """The rows with what stands beside them, as everything per item takes them."""
@@ -85,12 +92,24 @@ class LogRows:
             codes=self.codes[index],
             answers=self.answers[index],
             spent=self.spent[index],
+            bills=self.bills[index],
             items=kept(self.items),
             shown=None if self.shown is None else kept(self.shown),
             truth=None if self.truth is None else self.truth[index],
             confidences=None if self.confidences is None else self.confidences[index],
             features={name: column[index] for name, column in self.features.items()},
         )
+
+    def held_to(self, reference: str | int) -> str | int:
+        """What a per-item rule holds answers against: a stage by name or number, or as asked.
+
+        The stage that is trusted unless somebody says otherwise is the one named last, wherever its
+        cost puts it.
+        """
+        if isinstance(reference, str) and reference in self.stages:
+            return self.stages.index(reference)
+        last = self.baseline in (-1, len(self.stages) - 1)
+        return reference if last or reference not in ("auto", "last") else self.baseline
 
     def evidence(self) -> Evidence:
         """The pair counters of the answers."""
@@ -166,7 +185,8 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         confidences=read_confidences(table, log.stages),
         features=read_features(table),
         own=bounds.own,
-        alone=bounds.alone,
+        bills=own,
+        calls=bounds.calls,
         baseline=baseline_of(log.stages, log.settings),
     )
     return replace(rows.where(complete), truth=truth)

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,19 @@ from stopwise.problem import IntArray
 
 PARTS = 20
 
-Run = tuple[IntArray, IntArray]
-"""Which rows a run met, in order, and the depth of each round."""
+
+class Run(NamedTuple):
+    """What one run did.
+
+    Attributes:
+        order: which rows it met, in order.
+        depths: the stage at which each round stopped, whose answer it has.
+        more: what each round cost beyond stopping there, where stages are called alone.
+    """
+
+    order: IntArray
+    depths: IntArray
+    more: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -63,13 +75,16 @@ class Scorer:
             self.best_total = float(totals.min())
             self.optimal_stage = optimal_stage(totals)
 
-    def values(self, index: IntArray, depths: IntArray) -> dict[str, float]:
+    def values(
+        self, index: IntArray, depths: IntArray, more: FloatArray | None = None
+    ) -> dict[str, float]:
         """Averages over the items of a run."""
         rows = self.rows
         answers = rows.answers[index, depths]
-        last = rows.answers[index, -1]
+        last = rows.answers[index, rows.baseline]
+        beyond = 0.0 if more is None else float(more.mean())
         found = {
-            "cost": float(rows.spent[index, depths].mean()),
+            "cost": float(rows.spent[index, depths].mean()) + beyond,
             "differs": float(((answers != last) & (answers >= 0)).mean()),
             "no_answer": float((answers < 0).mean()),
         }
@@ -79,13 +94,13 @@ class Scorer:
             found["regret"] = total - self.best_total
         return found
 
-    def outcome(self, name: str, depths: IntArray) -> ReplayOutcome:
+    def outcome(self, name: str, depths: IntArray, more: FloatArray | None = None) -> ReplayOutcome:
         """Of a way to stop that has no chance in it, over all rows."""
         index = np.arange(len(depths))
         return ReplayOutcome(
             name=name,
             stage_share=shares_of(depths, len(self.rows.stages)),
-            **self.values(index, depths),
+            **self.values(index, depths, more),
         )
 
 
@@ -101,7 +116,7 @@ def summarise(
         for key in ("cost", "differs", "regret")
         if key in values[0]
     }
-    depths = np.stack([depths for _, depths in runs])
+    depths = np.stack([run.depths for run in runs])
     ends = np.unique(np.linspace(0, depths.shape[1], PARTS + 1).round().astype(int))
     over_time = tuple(
         (int(end), shares_of(depths[:, start:end].ravel(), count))
@@ -120,8 +135,12 @@ def baselines(scorer: Scorer, outcome: ReplayOutcome) -> Iterator[ReplayOutcome]
     def fixed(stage: int) -> IntArray:
         return np.full(length, stage, dtype=np.int64)
 
-    yield scorer.outcome("always first", fixed(0))
-    yield scorer.outcome("always last", fixed(last))
+    if rows.calls == "alone":
+        for stage in dict.fromkeys((0, rows.baseline % len(rows.stages))):
+            yield scorer.outcome(f"always {rows.stages[stage]} alone", fixed(stage))
+    else:
+        yield scorer.outcome("always first", fixed(0))
+        yield scorer.outcome("always last", fixed(last))
     if scorer.optimal_stage is not None:
         best = scorer.optimal_stage
         yield scorer.outcome(f"best fixed stage in hindsight ({rows.stages[best]})", fixed(best))
@@ -129,7 +148,18 @@ def baselines(scorer: Scorer, outcome: ReplayOutcome) -> Iterator[ReplayOutcome]
         best = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
         name = f"the rule's stage, knowing the whole log ({rows.stages[best]})"
         yield scorer.outcome(name, fixed(best))
-    yield scorer.outcome("on until two in a row agree", two_in_a_row(rows.codes))
+    agreeing = two_in_a_row(rows.codes)
+    everyone = np.arange(length)
+    if rows.calls == "alone":
+        # It needs the stages before it, which it pays for here too.
+        through = np.cumsum(rows.bills, axis=1)[everyone, agreeing]
+        more = through - rows.spent[everyone, agreeing]
+        yield scorer.outcome("on until two in a row agree", agreeing, more)
+        return
+    yield scorer.outcome("on until two in a row agree", agreeing)
+    if rows.calls is None and len(rows.bills):
+        more = rows.bills[:, last] - rows.spent[:, last]
+        yield scorer.outcome(f"{rows.stages[last]} called alone", fixed(last), more)
     # Expected values of a stage drawn blindly with the policy's own shares, so at its cost.
     each = [scorer.values(np.arange(length), fixed(stage)) for stage in range(last + 1)]
     shares = outcome.stage_share

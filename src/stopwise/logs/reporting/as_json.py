@@ -85,6 +85,8 @@ def analysis_dict(analysis: Findings) -> dict[str, Any]:
         form["truth"] = truth_dict(analysis.truth, analysis.verdict)
     if analysis.per_item is not None:
         form["per_item"] = analysis.per_item.to_dict()
+    if analysis.per_item_alone is not None:
+        form["per_item_alone"] = analysis.per_item_alone.to_dict()
     return form
 
 
