@@ -34,6 +34,7 @@ NUMPY_SETTINGS = [
     ("uss-voi-anytime", {"head_start": np.int64(10), "rho0": np.float32(0.25)}),
     ("imed", {"horizon": np.int64(50)}),
     ("agree-in-a-row", {"number": np.int64(3)}),
+    ("uss-pd", {"alpha": np.float32(0.5), "start": np.int64(5)}),
     ("per-item-logistic", {"kappa": np.float32(0.5), "strength": np.float64(2)}),
     ("per-item", {"kappa": np.float32(0.5), "always_full": np.int64(5)}),
 ]

@@ -15,6 +15,7 @@ from stopwise.lazy import lazy_names
 if TYPE_CHECKING:
     from stopwise.policies.base import Policy
     from stopwise.policies.conformance import check_policy
+    from stopwise.policies.contextual.uss_pd import UssPd
     from stopwise.policies.fixed import FixedStage
     from stopwise.policies.hanawal2 import Hanawal2
     from stopwise.policies.imed import Imed
@@ -50,6 +51,7 @@ _WHERE = {
     "Policy": "stopwise.policies.base",
     "RowPolicy": "stopwise.policies.per_item.situation",
     "SituationPolicy": "stopwise.policies.per_item.situation",
+    "UssPd": "stopwise.policies.contextual.uss_pd",
     "UssTs": "stopwise.policies.uss_ts",
     "UssTsJump": "stopwise.policies.uss_ts_jump",
     "UssTsLiteral": "stopwise.policies.uss_ts_literal",
@@ -79,6 +81,7 @@ __all__ = [
     "Policy",
     "RowPolicy",
     "SituationPolicy",
+    "UssPd",
     "UssTs",
     "UssTsJump",
     "UssTsLiteral",

@@ -37,6 +37,7 @@ _BUILT_IN = {
     "imed": "stopwise.policies.imed:Imed",
     "per-item": "stopwise.policies.per_item.policy:PerItem",
     "per-item-logistic": "stopwise.policies.per_item.logistic.policy:PerItemLogistic",
+    "uss-pd": "stopwise.policies.contextual.uss_pd:UssPd",
     "agree-in-a-row": "stopwise.policies.per_item.agree_in_a_row:AgreeInARow",
 }
 _registered: dict[str, type[Policy]] = {}
