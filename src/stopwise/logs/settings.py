@@ -163,6 +163,10 @@ def settings_from(settings: LogSettings | None, given: Mapping[str, Any]) -> Log
     return settings
 
 
+Settings = LogSettings
+"""The name of `LogSettings` before version 0.3."""
+
+
 def read_toml(path: Path) -> Mapping[str, Any]:
     """The table in a TOML file, or one line that says what is wrong with it."""
     try:
