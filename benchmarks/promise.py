@@ -80,7 +80,7 @@ def broken(log: MadeLog, target: float, level: float, seed: int) -> list[bool]:
 
 
 def cut(log: MadeLog, most: int) -> MadeLog:
-    """At most so many rows, drawn at random."""
+    """At most this number of rows, drawn at random."""
     some = np.random.default_rng(1).permutation(len(log.rows))[:most]
     return log._replace(rows=log.rows.where(some), truth=log.truth[some])
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.arrays import IntArray
+from stopwise.situations.observations import Observations
 
 
 def made_up(

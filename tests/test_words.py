@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -44,6 +45,63 @@ def found(pattern, names):
 
 def test_no_word_that_a_reader_must_look_up():
     assert not found(WORDS, READ)
+
+
+# Phrases that say a number without saying which, and a few that a reader must read twice.
+PHRASES = re.compile(
+    r"\b(so m" + r"any|so m" + r"uch|an item costs|a row an item|a column a stage"
+    r"|all that is called certain is so|if not strict, or equal to it)\b",
+    re.IGNORECASE,
+)
+# Metaphors, and words that say nothing of what the thing is; as names of anything, or parts of it.
+METAPHORS = {"desk", "hugging", "rising", "meeting", "knob"}
+
+
+def test_no_phrase_that_must_be_read_twice():
+    places = found(PHRASES, tuple(name for name in READ if name != "tests"))
+    assert not places
+
+
+def _defined(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def test_no_metaphor_is_a_name():
+    wrong = set()
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for name in (path.stem, *_defined(tree)):
+            if METAPHORS & set(name.lower().split("_")):
+                wrong.add((path.relative_to(SOURCE).as_posix(), name))
+    assert not wrong
+
+
+def test_pages_name_only_source_files_that_exist():
+    """A path such as src/stopwise/storage.py or tests/test_words.py in any page is a file."""
+    pages = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks").glob("*.md"),
+    ]
+    pages = [page for page in pages if page.name != "CHANGELOG.md"]  # it tells of what was
+    named = {
+        (page.name, path)
+        for page in pages
+        for path in re.findall(
+            r"\b((?:src|tests|examples|benchmarks|scripts)/[\w/-]+\.(?:py|md|toml))\b",
+            page.read_text(encoding="utf-8"),
+        )
+    }
+    assert len(named) > 10
+    assert {(page, path) for page, path in named if not (ROOT / path).exists()} == set()
 
 
 def test_no_path_of_a_machine():

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stopwise.live.learner import Learner
     from stopwise.live.stores.round_log import RoundLog
     from stopwise.live.stores.sqlite import SqliteStore
+    from stopwise.live.watching.report import LiveReport
     from stopwise.logs.agreeing.promise import Promise, promise
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
     from stopwise.logs.auditing.audit import Audit
@@ -65,7 +66,8 @@ _WHERE = {
     "Cascade": "stopwise.live.cascade",
     "CascadeClassifier": "stopwise.sklearn",
     "Learner": "stopwise.live.learner",
-    "Report": "stopwise.live",
+    "LiveReport": "stopwise.live.watching.report",
+    "Report": "stopwise.live",  # the name of LiveReport in earlier releases
     "Reported": "stopwise.live.calling.stage",
     "RoundLog": "stopwise.live.stores.round_log",
     "SqliteStore": "stopwise.live.stores.sqlite",
@@ -99,6 +101,7 @@ __all__ = [
     "Costs",
     "Evidence",
     "Learner",
+    "LiveReport",
     "MissingPackageError",
     "Policy",
     "Problem",

@@ -10,11 +10,9 @@ from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stopwise.arrays import FloatArray as FloatArray
 from stopwise.checks import fail, finite_number, positive_number
-
-FloatArray = NDArray[np.float64]
 
 Calls = Literal["cascade", "alone"]
 """How stages are called: in a *cascade* each needs those before it, *alone* none does."""

@@ -20,7 +20,7 @@ import postgres_server
 
 from stopwise.live.stores.sqlite import SqliteConnection
 from stopwise.service.app import make_app
-from stopwise.service.cascades.told import finished_of
+from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.config.reading import config_of
 from stopwise.service.core import Service
 

@@ -12,7 +12,7 @@ from service_helpers import Maker
 
 import stopwise as sw
 from stopwise.logs.reporting.headline import disagreement_sentence, headline
-from stopwise.service.cascades.told import finished_of
+from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.core import Service
 
 NAMES = ["rule", "model", "person"]

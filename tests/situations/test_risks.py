@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from made_up_cascades import made_up
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS, decode, situations
-from stopwise.situations.observations import FloatArray, IntArray, Observations
+from stopwise.situations.observations import Observations
 from stopwise.situations.references_base import differs_from
 from stopwise.situations.risks import carry_back
 from stopwise.situations.transitions import Transitions

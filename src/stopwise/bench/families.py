@@ -22,7 +22,7 @@ SMALLEST_MARGIN, LARGEST_MARGIN = 0.003, 0.15
 
 
 @dataclass(frozen=True)
-class Instance:
+class BenchInstance:
     """A problem with a name, and whether parameters may be chosen on it."""
 
     name: str
@@ -31,14 +31,14 @@ class Instance:
     for_choosing: bool
 
 
-def paper_instances() -> list[Instance]:
+def paper_instances() -> list[BenchInstance]:
     """The paper's 12 learnable instances, calibrated; none is for choosing parameters.
 
     >>> [instance.problem.optimal_stage for instance in paper_instances()][:4]
     [0, 1, 0, 2]
     """
     return [
-        Instance(
+        BenchInstance(
             f"{dataset.name} {instance.number}",
             "paper",
             make_environment(dataset.name, "calibrated", instance.costs).problem,
@@ -134,7 +134,7 @@ def _accepted(problem: Problem, best: int) -> Problem | None:
     return problem
 
 
-def make_family(family: str, number: int, seed: int) -> list[Instance]:
+def make_family(family: str, number: int, seed: int) -> list[BenchInstance]:
     """The first `number` instances of a family: 2, 3, 5, 8 and 16 stages in turn.
 
     >>> [i.problem.stage_count for i in make_family("strong", 5, seed=1)]
@@ -146,7 +146,7 @@ def make_family(family: str, number: int, seed: int) -> list[Instance]:
     return [_instance(family, index, seed) for index in range(number)]
 
 
-def _instance(family: str, index: int, seed: int) -> Instance:
+def _instance(family: str, index: int, seed: int) -> BenchInstance:
     key = (list(FAMILIES).index(family), index)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
     count = STAGES[index % len(STAGES)]
@@ -156,4 +156,4 @@ def _instance(family: str, index: int, seed: int) -> Instance:
         problem = FAMILIES[family](rng, count, best)
         if problem is not None:
             name = f"{family}-{index:03d} (K={count}, stage {best})"
-            return Instance(name, family, problem, (index // len(STAGES)) % 2 == 0)
+            return BenchInstance(name, family, problem, (index // len(STAGES)) % 2 == 0)

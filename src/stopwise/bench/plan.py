@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stopwise.bench.families import FAMILIES, Instance, make_family, paper_instances
+from stopwise.bench.families import FAMILIES, BenchInstance, make_family, paper_instances
 from stopwise.bench.runs import Task
 from stopwise.costs import Costs
 from stopwise.problem import Problem
@@ -40,7 +40,7 @@ class BenchPlan:
         """USS-VOI given a tenth, and ten times, of the horizon."""
         return f"uss-voi:horizon={self.horizon // 10}", f"uss-voi:horizon={self.horizon * 10}"
 
-    def groups(self) -> dict[str, list[Instance]]:
+    def groups(self) -> dict[str, list[BenchInstance]]:
         """The paper's instances and the reporting half of each family."""
         groups = {"paper": paper_instances()}
         for family in FAMILIES:
@@ -72,7 +72,7 @@ class BenchPlan:
         return tasks
 
 
-def growth_instances() -> list[Instance]:
+def growth_instances() -> list[BenchInstance]:
     """PIMA 3 (starved pairs), BSC 2 (a deeper optimal stage), Heart 1, and a tiny margin.
 
     >>> [instance.name for instance in growth_instances()]
@@ -84,5 +84,5 @@ def growth_instances() -> list[Instance]:
     )
     return [
         paper["pima 3"], paper["bsc 2"], paper["heart 1"],
-        Instance("margin 0.0001", "tiny margin", tiny, for_choosing=False),
+        BenchInstance("margin 0.0001", "tiny margin", tiny, for_choosing=False),
     ]  # fmt: skip

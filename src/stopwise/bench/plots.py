@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stopwise.bench.runs import BenchResult, Score
+from stopwise.storage import write_whole
 
 # Okabe and Ito: told apart by most people who do not see all colours; markers help the others.
 _STYLES = {
@@ -38,7 +40,9 @@ def plot_all(
         ("growth", _growth(plt, growth)),
         ("distribution", _distribution(plt, families)),
     ):
-        figure.savefig(folder / f"{name}.png", dpi=130)
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", dpi=130)
+        write_whole(folder / f"{name}.png", picture.getvalue())
         plt.close(figure)
 
 

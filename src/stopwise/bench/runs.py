@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stopwise.bench.families import Instance
+from stopwise.bench.families import BenchInstance
 from stopwise.policies.registry import make_policy
 from stopwise.simulation.run import simulate
 
@@ -21,7 +21,7 @@ QUANTILES = tuple(range(0, 101))
 class Task:
     """One policy on one instance."""
 
-    instance: Instance
+    instance: BenchInstance
     policy: str
     horizon: int
     replications: int

@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stopwise.agreement import partitions
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import fail
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 COPY_SHARE = 0.25
 """Stages that differ less than this share of the median disagreement begin to share one vote."""

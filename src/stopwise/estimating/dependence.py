@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stopwise.estimating.consensus import FloatArray, Groups, disagreements
+from stopwise.arrays import FloatArray
+from stopwise.estimating.consensus import Groups, disagreements
 
 NOTABLE = 0.05
 """Agreement that exceeds what is explained by this share of items is worth naming."""

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stopwise.abstentions import NO_ANSWER, UNKNOWN, Abstentions, answering_stages
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.estimating.consensus import (
     Consensus,
-    FloatArray,
     Groups,
-    IntArray,
     as_codes,
     label_count,
     maximise,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stopwise.arrays import FloatArray
 from stopwise.checks import fail
-from stopwise.estimating.consensus import FloatArray
 from stopwise.estimating.estimate import DOUBLING, leaning
 
 USUAL_LABELS = 4

@@ -6,7 +6,7 @@ import logging
 import secrets
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -27,6 +27,7 @@ from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.forking import watch_forks
 from stopwise.live.items.decider import ItemDecider
+from stopwise.live.items.rules import AnyRule
 from stopwise.live.record import RoundRecord, added_of, agreed
 from stopwise.live.round import Round, RoundOutcome
 from stopwise.live.settings import LearnerSettings
@@ -34,7 +35,6 @@ from stopwise.live.stores.base import Attached, Changes, Store, StoreError
 from stopwise.live.stores.queue import RoundQueue, StoreStatus
 from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.rule import Rule
 from stopwise.policies.per_item.situation import RowPolicy, SituationPolicy
 from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
@@ -65,7 +65,7 @@ class Bookkeeper:
         on_round: Callable[[RoundRecord], None] | None,
         max_segments: int,
         store: Store | None,
-        rule: Rule | None = None,
+        rule: AnyRule | None = None,
     ) -> None:
         self.settings = settings
         self.reader = reader
@@ -262,6 +262,19 @@ class Bookkeeper:
             round.advised, round.advised_probability = run_to, 1.0
         if self.budgets.limited:
             self.budgets.reserve(round, self.cumulative[round.depth])
+        return round
+
+    def begin_knowing(self, segment: str, features: Mapping[str, Any]) -> Round:
+        """Open a round on an item of which something is known beforehand."""
+        if self.items is None:
+            policy = self.chooser.policy.label()
+            raise fail("policy", policy, "one that decides per item, where features are given")
+        round = self.begin(segment)
+        try:
+            self.items.know(round, features)
+        except BaseException:
+            round.abandon()
+            raise
         return round
 
     def stops(self, round: Round) -> bool:

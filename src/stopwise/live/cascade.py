@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
@@ -11,7 +11,7 @@ from stopwise.checks import StopwiseError, fail, known_settings, positive_number
 from stopwise.live.batching.answers import Answers, AsyncAnswers
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.calls import BatchCalls
-from stopwise.live.batching.items import Segments
+from stopwise.live.batching.items import Segments, each
 from stopwise.live.batching.progress import Progress
 from stopwise.live.batching.steps import answer_batch
 from stopwise.live.calling import background
@@ -20,6 +20,7 @@ from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.hints import hint_at_costs
 from stopwise.live.calling.runner import OnFailure, RoundRunner
 from stopwise.live.calling.stage import Stage
+from stopwise.live.items.known import FeatureFunction, FeaturesOf, check_function
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.learner import DEFAULT_POLICY, Learner
 from stopwise.policies.base import Policy
@@ -46,6 +47,9 @@ class Cascade:
         workers: how many plain stages may work at the same time in threads.
         deadline: seconds that calls for one item may take together. When they are over, the item is
             answered with what there is.
+        features: a function from an item to what is known of it before its first call, by name:
+            numbers and texts (and vectors, where a rule takes them). For policies that decide per
+            item.
 
     Further settings are those of `Learner`: comparator, combine, store, half_life, mode, ...
 
@@ -69,6 +73,7 @@ class Cascade:
         at_once: bool = False,
         workers: int | None = None,
         deadline: float | None = None,
+        features: FeatureFunction | None = None,
         **settings: Unpack[LearnerKeywords],
     ) -> None:
         self.stages = tuple(stages)
@@ -88,6 +93,9 @@ class Cascade:
             measured=costs != "known",
             **settings,
         )
+        self._features = check_function(features)
+        if features is not None and not self.learner.per_item:
+            raise fail("features", features, "a policy that decides per item to use them")
         if workers is not None:
             workers = whole_number("workers", workers, least=1)
         self.at_once = at_once
@@ -109,19 +117,29 @@ class Cascade:
 
     # ---- one item ----------------------------------------------------------------------------
 
-    def answer(self, item: Any, *, segment: str = "", deadline: float | None = None) -> Answer:
+    def answer(
+        self,
+        item: Any,
+        *,
+        segment: str = "",
+        deadline: float | None = None,
+        features: Mapping[str, Any] | None = None,
+    ) -> Answer:
         """Answer one item, calling only the stages that are needed.
 
         Args:
             item: what the stages are called with.
             segment: whose evidence the item uses and adds to.
             deadline: seconds for this item, in the place of the cascade's.
+            features: what is known of it, in the place of what the cascade's function says.
         """
         caller, runner = self._caller, self._runner
         if caller.any_async:
             background.refuse_in_loop("some stages are async; await answer_async instead")
         until = self._until(deadline)
-        round = self.learner.begin(segment)
+        if features is None and self._features is not None:
+            features = self._features(item)
+        round = self.learner.begin(segment, features)
         try:
             if self.at_once and round.depth and not round.looks:
                 runner.tell_all(round, caller.call_together(item, round.depth, _left(until)))
@@ -136,12 +154,19 @@ class Cascade:
         return runner.conclude(round)
 
     async def answer_async(
-        self, item: Any, *, segment: str = "", deadline: float | None = None
+        self,
+        item: Any,
+        *,
+        segment: str = "",
+        deadline: float | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Answer:
         """The same, awaiting async stages and running plain ones in threads."""
         caller, runner = self._caller, self._runner
         until = self._until(deadline)
-        round = self.learner.begin(segment)
+        if features is None and self._features is not None:
+            features = self._features(item)
+        round = self.learner.begin(segment, features)
         try:
             if self.at_once and round.depth and not round.looks:
                 left = _left(until)
@@ -171,6 +196,7 @@ class Cascade:
         segment: Segments = "",
         progress: Progress = False,
         concurrency: int = 32,
+        features: FeatureFunction | Sequence[Mapping[str, Any]] | None = None,
     ) -> Answers:
         """Answer many items; each stage is called once on the whole sub-batch that needs it.
 
@@ -186,12 +212,22 @@ class Cascade:
                 each, or a function of an item.
             progress: True shows a bar on a terminal; or a function of (done, total or None).
             concurrency: how many calls of an async stage may be open at once.
+            features: what is known of the items: a sequence with one entry for each, or a function
+                of an item, in the place of the cascade's.
         """
         calls = self._calls(concurrency)
+        known = FeaturesOf(self._features, features)
 
         def run(part: Any, segments: Any) -> Batch:
             return calls.run(
-                answer_batch(self._caller, self._runner, part, segments, self.deadline)
+                answer_batch(
+                    self._caller,
+                    self._runner,
+                    part,
+                    segments,
+                    self.deadline,
+                    known.of(each(part)) if known.any else None,
+                )
             )
 
         return Answers(run, items, batch_size, segment, progress)
@@ -204,6 +240,7 @@ class Cascade:
         segment: Segments = "",
         progress: Progress = False,
         concurrency: int = 32,
+        features: FeatureFunction | Sequence[Mapping[str, Any]] | None = None,
     ) -> AsyncAnswers:
         """The same where an event loop runs: use `async for`, or `await ....collect()`.
 
@@ -211,10 +248,18 @@ class Cascade:
         stages work in threads, `concurrency` counts their calls too.
         """
         calls = self._calls(concurrency)
+        known = FeaturesOf(self._features, features)
 
         async def run(part: Any, segments: Any) -> Batch:
             return await calls.run_async(
-                answer_batch(self._caller, self._runner, part, segments, self.deadline)
+                answer_batch(
+                    self._caller,
+                    self._runner,
+                    part,
+                    segments,
+                    self.deadline,
+                    known.of(each(part)) if known.any else None,
+                )
             )
 
         return AsyncAnswers(run, items, batch_size, segment, progress)
@@ -246,7 +291,7 @@ class Cascade:
 
 
 _OWN_SETTINGS = (
-    "mistake_cost", "seed", "costs", "on_failure", "at_once", "workers", "deadline",
+    "mistake_cost", "seed", "costs", "on_failure", "at_once", "workers", "deadline", "features",
 )  # fmt: skip
 
 

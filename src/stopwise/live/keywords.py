@@ -8,11 +8,11 @@ from typing import TypedDict
 
 from stopwise.live.comparing.comparator import Agree, Comparator
 from stopwise.live.comparing.reader import Combine
+from stopwise.live.items.rules import AnyRule
 from stopwise.live.record import RoundRecord
 from stopwise.live.settings import Mode
 from stopwise.live.stores.base import Store
 from stopwise.live.watching.drift import Drift, DriftAlarm
-from stopwise.policies.per_item.rule import Rule
 
 
 class LearnerKeywords(TypedDict, total=False):
@@ -36,4 +36,4 @@ class LearnerKeywords(TypedDict, total=False):
     store: Store | None
     on_round: Callable[[RoundRecord], None] | None
     max_segments: int
-    rule: Rule | str | Path | None
+    rule: AnyRule | str | Path | None

@@ -30,7 +30,7 @@ from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.live.watching.explain import Explanation, explain
 from stopwise.live.watching.report import LiveReport, report_of
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.rule import Decision
+from stopwise.policies.per_item.rule import RuleDecision
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
@@ -54,7 +54,7 @@ class Learner:
             the outputs that are not abstentions.
         measured: let running means of the costs that rounds report enter the rule. The costs given
             in `stages` then count as one call each.
-        half_life: after so many rounds of a segment, evidence counts half. None keeps all.
+        half_life: after this number of rounds of a segment, evidence counts half. None keeps all.
         full_run_rate: share of rounds that are sent through all stages whatever the policy says.
         drift: watch disagreement rates and raise alarms.
         on_drift: called with every `DriftAlarm`.
@@ -138,9 +138,16 @@ class Learner:
 
     # ---- rounds ------------------------------------------------------------------------------
 
-    def begin(self, segment: str = "") -> Round:
-        """Open a round: its depth is drawn now, from all rounds that have ended so far."""
-        return self._books.begin(segment)
+    def begin(self, segment: str = "", features: Mapping[str, Any] | None = None) -> Round:
+        """Open a round: its depth is drawn now, from all rounds that have ended so far.
+
+        Args:
+            segment: whose evidence it uses and adds to.
+            features: what is known of the item, by name, for a policy that decides per item.
+        """
+        if features is None:
+            return self._books.begin(segment)
+        return self._books.begin_knowing(segment, features)
 
     def begin_drawn(
         self,
@@ -207,6 +214,11 @@ class Learner:
     def stops(self, round: Round) -> bool:
         """Whether a round that is decided per item stops after the stages it has called."""
         return self._books.stops(round)
+
+    @property
+    def per_item(self) -> bool:
+        """Whether rounds are decided per item, after each stage."""
+        return self._books.items is not None
 
     @property
     def transitions(self) -> Transitions | None:
@@ -325,8 +337,8 @@ class Learner:
     @overload
     def explain(self, about: str = "") -> Explanation: ...
     @overload
-    def explain(self, about: Round) -> list[Decision]: ...
-    def explain(self, about: str | Round = "") -> Explanation | list[Decision]:
+    def explain(self, about: Round) -> list[RuleDecision]: ...
+    def explain(self, about: str | Round = "") -> Explanation | list[RuleDecision]:
         """Why rounds go as deep as they do: as text, `to_json()` and `plot()`.
 
         Args:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.evidence import ABSTAINED
 
 if TYPE_CHECKING:
-    from stopwise.live.bookkeeper import Bookkeeper
-    from stopwise.live.comparing.reader import Comparison
-    from stopwise.live.items.path import Path
+    from stopwise.live.comparing.reader import Comparison, Reader
+    from stopwise.live.items.path import ItemPath
+    from stopwise.live.items.row import Features
     from stopwise.live.record import RoundRecord
 
 
@@ -34,6 +35,20 @@ class Advice(NamedTuple):
     probability: float
     answer: Any
     cost: float
+
+
+class Books(Protocol):
+    """What a round asks of whoever keeps the books; the bookkeeper has it all."""
+
+    reader: Reader
+    stage_count: int
+    forgotten: deque[Round]
+
+    def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
+        """Count the round and give its answer."""
+
+    async def kept(self, round: Round) -> None:
+        """Wait until the round is in the store."""
 
 
 class Round:
@@ -79,13 +94,13 @@ class Round:
     full_chance: float = 0.0
     counted: bool = False  # its situations, which an interrupt must not count twice
     rule_depth: int | None = None  # where the rule says to stop, once it has
-    path: Path | None = None  # the situations so far
-    features: Mapping[str, float | str] | None = None  # what is known before the first call
-    answer_from: int | None = None  # only so many of the first stages may give the answer
+    path: ItemPath | None = None  # the situations so far
+    features: Features | None = None  # what is known before the first call
+    answer_from: int | None = None  # only the stages before this one may give the answer
 
     def __init__(
         self,
-        books: Bookkeeper,
+        books: Books,
         sequence: int,
         number: int,
         segment: str,

@@ -13,11 +13,18 @@ from stopwise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from stopwise.paper.environments import problem
-    from stopwise.paper.instances import Dataset, Instance, get_dataset, load_datasets
+    from stopwise.paper.instances import (
+        Dataset,
+        Instance,
+        PaperInstance,
+        get_dataset,
+        load_datasets,
+    )
 
 _WHERE = {
     "Dataset": "stopwise.paper.instances",
     "Instance": "stopwise.paper.instances",
+    "PaperInstance": "stopwise.paper.instances",
     "get_dataset": "stopwise.paper.instances",
     "load_datasets": "stopwise.paper.instances",
     "problem": "stopwise.paper.environments",
@@ -26,6 +33,7 @@ _WHERE = {
 __all__ = [
     "Dataset",
     "Instance",
+    "PaperInstance",
     "get_dataset",
     "load_datasets",
     "problem",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stopwise.paper.experiments import Run
+from stopwise.paper.experiments import PaperRun
 from stopwise.paper.instances import get_dataset
 from stopwise.paper.running import Results, RunResult
 from stopwise.simulation.results import CurvePoint
@@ -19,10 +19,10 @@ LINEAR_FROM = 0.9
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedPoint:
     """The last point of a curve, or one margin of figure 2c, beside the published one."""
 
-    run: Run
+    run: PaperRun
     ours: CurvePoint
     published: float | None
     growth: float
@@ -59,14 +59,14 @@ def growth_exponent(result: RunResult) -> float:
     return math.log(last.mean / half.mean) / math.log(last.round / half.round)
 
 
-def compare(results: Results) -> list[Compared]:
+def compare(results: Results) -> list[ComparedPoint]:
     """One row for every run."""
     rows = []
     for run, result in results:
         final = result.final
         at = float(final.round) if run.x is None else run.x
         published = run.published(final.round).get(at)
-        rows.append(Compared(run, final, published, growth_exponent(result)))
+        rows.append(ComparedPoint(run, final, published, growth_exponent(result)))
     return rows
 
 
@@ -79,7 +79,7 @@ class Claim:
     detail: str
 
 
-def check_claims(rows: Iterable[Compared]) -> list[Claim]:
+def check_claims(rows: Iterable[ComparedPoint]) -> list[Claim]:
     """The claims that the results at hand allow to check."""
     rows = list(rows)
     claims = []
@@ -95,9 +95,9 @@ def check_claims(rows: Iterable[Compared]) -> list[Claim]:
     return claims
 
 
-def _growth_claims(curves: list[Compared], source: str) -> list[Claim]:
-    learnable: list[Compared] = []
-    hopeless: list[Compared] = []
+def _growth_claims(curves: list[ComparedPoint], source: str) -> list[Claim]:
+    learnable: list[ComparedPoint] = []
+    hopeless: list[ComparedPoint] = []
     for row in curves:
         printed = get_dataset(row.run.dataset).instance(int(row.run.instance))
         (learnable if printed.weak_dominance else hopeless).append(row)
@@ -124,7 +124,7 @@ def _growth_claims(curves: list[Compared], source: str) -> list[Claim]:
     return claims
 
 
-def _order_claim(shown: list[Compared], figure: str, source: str) -> list[Claim]:
+def _order_claim(shown: list[ComparedPoint], figure: str, source: str) -> list[Claim]:
     by_policy = {row.run.policy_name: row.ours for row in shown}
     if len(by_policy) < 3:
         return []
@@ -138,7 +138,7 @@ def _order_claim(shown: list[Compared], figure: str, source: str) -> list[Claim]
     ]
 
 
-def _transition_claim(shown: list[Compared], curve: str) -> list[Claim]:
+def _transition_claim(shown: list[ComparedPoint], curve: str) -> list[Claim]:
     at = {row.run.x: row.ours for row in shown}
     if not {-0.03, 0.0, 0.03} <= set(at):
         return []
@@ -152,5 +152,5 @@ def _transition_claim(shown: list[Compared], curve: str) -> list[Claim]:
     ]
 
 
-def _names(lead: str, rows: list[Compared]) -> str:
+def _names(lead: str, rows: list[ComparedPoint]) -> str:
     return lead + ", ".join(f"{r.run.dataset} {r.run.instance}" for r in rows) if rows else ""

@@ -10,7 +10,7 @@ from stopwise.checks import fail
 from stopwise.costs import Costs
 from stopwise.paper.classifiers import retrained_heart, retrained_pima
 from stopwise.paper.files import read_toml
-from stopwise.paper.instances import Source, get_dataset
+from stopwise.paper.instances import DistributionSource, get_dataset
 from stopwise.problem import Problem
 from stopwise.simulation.streams import Stream
 
@@ -28,7 +28,7 @@ class Environment:
     stream: Stream
 
 
-def make_environment(dataset: str, source: Source, costs: Costs) -> Environment:
+def make_environment(dataset: str, source: DistributionSource, costs: Costs) -> Environment:
     """The environment of a data set under these costs.
 
     Retrained classifiers are met in the order of the data set, over and over, as in the paper
@@ -41,7 +41,7 @@ def make_environment(dataset: str, source: Source, costs: Costs) -> Environment:
     return Environment(_joint(dataset, source).with_costs(costs), stream)
 
 
-def problem(dataset: str, instance: int, source: Source = "calibrated") -> Problem:
+def problem(dataset: str, instance: int, source: DistributionSource = "calibrated") -> Problem:
     """One of the paper's 15 instances as a problem.
 
     Args:
@@ -59,7 +59,7 @@ def problem(dataset: str, instance: int, source: Source = "calibrated") -> Probl
 
 
 @cache
-def _joint(dataset: str, source: Source) -> Problem:
+def _joint(dataset: str, source: DistributionSource) -> Problem:
     sources = get_dataset(dataset).sources
     if source not in sources:
         raise fail("source", source, f"one of {', '.join(sources)} for {dataset}")

@@ -12,7 +12,7 @@ from stopwise.checks import fail
 from stopwise.costs import Costs
 from stopwise.paper.environments import Environment, make_environment
 from stopwise.paper.files import read_toml
-from stopwise.paper.instances import PublishedKey, Source, get_dataset, load_published
+from stopwise.paper.instances import DistributionSource, PublishedKey, get_dataset, load_published
 
 POINTS = 10
 """Points of a curve over rounds: every 1,000 of the paper's 10,000."""
@@ -30,7 +30,7 @@ class MarginCurve:
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """A figure of the paper: what is run for it."""
 
     id: str
@@ -49,7 +49,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Run:
+class PaperRun:
     """One simulation, and where its points go.
 
     Attributes:
@@ -60,7 +60,7 @@ class Run:
     figure: str
     dataset: str
     instance: str
-    source: Source
+    source: DistributionSource
     policy: str
     environment: Environment
     x: float | None = None
@@ -96,7 +96,7 @@ class Run:
 
 
 @cache
-def load_figures() -> dict[str, Figure]:
+def load_figures() -> dict[str, PaperFigure]:
     """The six figures, by id.
 
     >>> list(load_figures())
@@ -105,12 +105,12 @@ def load_figures() -> dict[str, Figure]:
     return {id: _figure(id, form) for id, form in read_toml("experiments.toml").items()}
 
 
-def _figure(id: str, form: dict[str, Any]) -> Figure:
+def _figure(id: str, form: dict[str, Any]) -> PaperFigure:
     margin_curves = {
         name: MarginCurve(row["optimal_arm"], row["varied_arm"], tuple(row["first_costs"]))
         for name, row in form.get("margin_curves", {}).items()
     }
-    return Figure(
+    return PaperFigure(
         id=id,
         title=form["title"],
         dataset=form["dataset"],
@@ -122,7 +122,7 @@ def _figure(id: str, form: dict[str, Any]) -> Figure:
     )
 
 
-def choose_figures(only: Sequence[str]) -> list[Figure]:
+def choose_figures(only: Sequence[str]) -> list[PaperFigure]:
     """The figures with these ids; all if none is named.
 
     >>> [figure.id for figure in choose_figures(["2c"])]
@@ -135,7 +135,7 @@ def choose_figures(only: Sequence[str]) -> list[Figure]:
     return [figure for id, figure in figures.items() if not only or id in only]
 
 
-def list_runs(only: Sequence[str] = ()) -> list[Run]:
+def list_runs(only: Sequence[str] = ()) -> list[PaperRun]:
     """Every run of these figures, in the order of the paper.
 
     >>> len(list_runs(["1a"])), len(list_runs(["2a"]))
@@ -148,28 +148,30 @@ def list_runs(only: Sequence[str] = ()) -> list[Run]:
     ]
 
 
-def _runs_over_rounds(figure: Figure) -> Iterator[Run]:
+def _runs_over_rounds(figure: PaperFigure) -> Iterator[PaperRun]:
     dataset = get_dataset(figure.dataset)
     for number in figure.instances:
         costs = dataset.instance(number).costs
         for source in dataset.sources:
             environment = make_environment(dataset.name, source, costs)
             for policy in figure.policies:
-                yield Run(figure.id, dataset.name, str(number), source, policy, environment)
+                yield PaperRun(figure.id, dataset.name, str(number), source, policy, environment)
 
 
-def _runs_over_margins(figure: Figure) -> Iterator[Run]:
+def _runs_over_margins(figure: PaperFigure) -> Iterator[PaperRun]:
     for name, curve in (figure.margin_curves or {}).items():
         for margin in figure.margins:
             environment = margin_environment(figure, curve, margin)
             if environment is not None:
                 for policy in figure.policies:
-                    yield Run(
+                    yield PaperRun(
                         figure.id, figure.dataset, name, "calibrated", policy, environment, margin
                     )
 
 
-def margin_environment(figure: Figure, curve: MarginCurve, margin: float) -> Environment | None:
+def margin_environment(
+    figure: PaperFigure, curve: MarginCurve, margin: float
+) -> Environment | None:
     """The calibrated joint distribution under costs that give this margin, or None.
 
     C_j = C_i* + p_i*j + xi for the varied arm, and with `other_margin` for any other arm beyond the

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stopwise.lazy import missing
-from stopwise.paper.experiments import Figure, Run
+from stopwise.paper.experiments import PaperFigure, PaperRun
 from stopwise.paper.instances import get_dataset
 from stopwise.paper.running import PaperSettings, Results, RunResult
 from stopwise.simulation.results import CurvePoint
@@ -57,7 +57,7 @@ def require_matplotlib() -> None:
         raise missing("drawing the figures", "matplotlib")
 
 
-def draw(figure: Figure, results: Results, settings: PaperSettings) -> dict[str, bytes]:
+def draw(figure: PaperFigure, results: Results, settings: PaperSettings) -> dict[str, bytes]:
     """The figure's files: {"svg": ..., "png": ...}, the same bytes for the same results."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -80,7 +80,7 @@ def draw(figure: Figure, results: Results, settings: PaperSettings) -> dict[str,
 
 
 def _draw_over_rounds(
-    canvas: Canvas, figure: Figure, results: Results, settings: PaperSettings
+    canvas: Canvas, figure: PaperFigure, results: Results, settings: PaperSettings
 ) -> None:
     """One panel for each source, the calibrated one first; the published points are in both."""
     sources = tuple(reversed(get_dataset(figure.dataset).sources))
@@ -106,7 +106,7 @@ def _draw_over_rounds(
 
 
 def _curve(
-    panel: Axes, at: int, run: Run, result: RunResult, name: str, settings: PaperSettings
+    panel: Axes, at: int, run: PaperRun, result: RunResult, name: str, settings: PaperSettings
 ) -> None:
     rounds = [0, *(point.round for point in result.curve)]
     means = [0.0, *(point.mean for point in result.curve)]

@@ -12,7 +12,7 @@ from stopwise.checks import fail
 from stopwise.costs import Costs
 from stopwise.paper.files import read_data, read_toml
 
-Source = Literal["as-printed", "retrained", "calibrated"]
+DistributionSource = Literal["as-printed", "retrained", "calibrated"]
 """Where a joint distribution comes from.
 
 as-printed: the generator that the paper describes. retrained: classifiers trained from the shipped
@@ -21,13 +21,17 @@ data. calibrated: a fit to the figure, see `calibration.toml`.
 
 
 @dataclass(frozen=True)
-class Instance:
+class PaperInstance:
     """One row of the paper's tables; arms are 1-based as printed."""
 
     number: int
     costs: Costs
     optimal_arm: int
     weak_dominance: bool
+
+
+Instance = PaperInstance
+"""The name of `PaperInstance` before version 0.3."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,10 @@ class Dataset:
     title: str
     table: str
     error_rates: tuple[float, ...]
-    sources: tuple[Source, ...]
-    instances: tuple[Instance, ...]
+    sources: tuple[DistributionSource, ...]
+    instances: tuple[PaperInstance, ...]
 
-    def instance(self, number: int) -> Instance:
+    def instance(self, number: int) -> PaperInstance:
         """The instance with this number."""
         for instance in self.instances:
             if instance.number == number:
@@ -59,8 +63,10 @@ def load_datasets() -> dict[str, Dataset]:
     datasets = {}
     for name, form in read_toml("instances.toml").items():
         for source in form["sources"]:
-            if source not in get_args(Source):
-                raise fail(f"{name}.sources", source, "one of " + ", ".join(get_args(Source)))
+            if source not in get_args(DistributionSource):
+                raise fail(
+                    f"{name}.sources", source, "one of " + ", ".join(get_args(DistributionSource))
+                )
         datasets[name] = Dataset(
             name=name,
             title=form["title"],
@@ -68,7 +74,7 @@ def load_datasets() -> dict[str, Dataset]:
             error_rates=tuple(form["error_rates"]),
             sources=tuple(form["sources"]),
             instances=tuple(
-                Instance(int(number), Costs.from_cumulative(tuple(row.pop("costs"))), **row)
+                PaperInstance(int(number), Costs.from_cumulative(tuple(row.pop("costs"))), **row)
                 for number, row in form["instances"].items()
             ),
         )

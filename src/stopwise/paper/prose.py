@@ -7,7 +7,7 @@ from html import escape
 from string import Template
 
 from stopwise.paper.classifiers import distance_to_printed, heart_readings, retrained_heart
-from stopwise.paper.comparison import Compared
+from stopwise.paper.comparison import ComparedPoint
 from stopwise.paper.page import show_margin, show_regret, sign, table
 from stopwise.paper.running import PaperSettings
 from stopwise.paper.tables import InstanceRow
@@ -115,7 +115,7 @@ def setting() -> str:
 
 
 def bounds(
-    rows: Sequence[InstanceRow], compared: Sequence[Compared], settings: PaperSettings
+    rows: Sequence[InstanceRow], compared: Sequence[ComparedPoint], settings: PaperSettings
 ) -> str:
     """The theorems as stated, in numbers, each with the doubt about it."""
     horizon = settings.horizon

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from stopwise.paper import page, prose
-from stopwise.paper.comparison import Compared, check_claims, compare
-from stopwise.paper.experiments import Figure, load_figures, margin_environment
+from stopwise.paper.comparison import ComparedPoint, check_claims, compare
+from stopwise.paper.experiments import PaperFigure, load_figures, margin_environment
 from stopwise.paper.figures import POLICY_NAMES
-from stopwise.paper.instances import Dataset, Source, load_datasets
+from stopwise.paper.instances import Dataset, DistributionSource, load_datasets
 from stopwise.paper.page import Raw, mark, show_margin, show_regret, sign, table
 from stopwise.paper.running import PaperSettings, Results
 from stopwise.paper.tables import InstanceRow
@@ -45,7 +45,7 @@ def build_report(
     return page.whole_page(TITLE, "\n".join(sections))
 
 
-def _head(results: Results, figures: Sequence[Figure], settings: PaperSettings) -> str:
+def _head(results: Results, figures: Sequence[PaperFigure], settings: PaperSettings) -> str:
     engines = ", ".join(sorted({result.engine for _, result in results})) or "none"
     missing = [id for id in load_figures() if id not in {figure.id for figure in figures}]
     lines = [
@@ -75,7 +75,7 @@ def _head(results: Results, figures: Sequence[Figure], settings: PaperSettings) 
     return "\n".join(lines)
 
 
-def _summary(rows: Sequence[InstanceRow], compared: Sequence[Compared]) -> str:
+def _summary(rows: Sequence[InstanceRow], compared: Sequence[ComparedPoint]) -> str:
     lines = []
     for dataset in load_datasets().values():
         for source in dataset.sources:
@@ -119,7 +119,9 @@ def _tables(rows: Sequence[InstanceRow]) -> str:
     return "\n".join(parts)
 
 
-def _rates_table(dataset: Dataset, by_source: Mapping[Source, Sequence[InstanceRow]]) -> str:
+def _rates_table(
+    dataset: Dataset, by_source: Mapping[DistributionSource, Sequence[InstanceRow]]
+) -> str:
     lines = [["paper", *(f"{rate:.4f}" for rate in dataset.error_rates), "", "", "", ""]]
     for source, rows in by_source.items():
         problem = rows[0].problem
@@ -138,7 +140,9 @@ def _rates_table(dataset: Dataset, by_source: Mapping[Source, Sequence[InstanceR
     )  # fmt: skip
 
 
-def _flags_table(dataset: Dataset, by_source: Mapping[Source, Sequence[InstanceRow]]) -> str:
+def _flags_table(
+    dataset: Dataset, by_source: Mapping[DistributionSource, Sequence[InstanceRow]]
+) -> str:
     lines = []
     for at, instance in enumerate(dataset.instances):
         found = [rows[at] for rows in by_source.values()]
@@ -164,7 +168,7 @@ def _flags_table(dataset: Dataset, by_source: Mapping[Source, Sequence[InstanceR
 
 
 def _figure(
-    figure: Figure, svg: bytes, compared: Sequence[Compared], settings: PaperSettings
+    figure: PaperFigure, svg: bytes, compared: Sequence[ComparedPoint], settings: PaperSettings
 ) -> str:
     rows = [row for row in compared if row.run.figure == figure.id]
     caption = f"Figure {figure.id}. {figure.title}. Lines and bars: ours. Open markers: published."
@@ -176,7 +180,7 @@ def _figure(
         )
     if not figure.over_rounds:
         caption += " " + _sweep_note(figure)
-    columns: list[tuple[str, Callable[[Compared], object], bool]] = []
+    columns: list[tuple[str, Callable[[ComparedPoint], object], bool]] = []
     if figure.over_rounds:
         columns.append(("Instance", lambda row: row.run.instance, True))
         columns.append(("Source", lambda row: row.run.source, True))
@@ -207,7 +211,7 @@ def _figure(
     )
 
 
-def _sweep_note(figure: Figure) -> str:
+def _sweep_note(figure: PaperFigure) -> str:
     missing = [
         f"{name.replace('-', ' ')}, ξ = {margin:+.2f}"
         for name, curve in (figure.margin_curves or {}).items()
@@ -227,15 +231,15 @@ def _sweep_note(figure: Figure) -> str:
     return note
 
 
-def _published(row: Compared) -> str:
+def _published(row: ComparedPoint) -> str:
     return "" if row.published is None else show_regret(row.published)
 
 
-def _growth(row: Compared) -> str:
+def _growth(row: ComparedPoint) -> str:
     return "" if math.isnan(row.growth) or row.ours.mean < 1 else f"{row.growth:.2f}"
 
 
-def _verdict(row: Compared) -> Raw | str:
+def _verdict(row: ComparedPoint) -> Raw | str:
     if row.published is None:
         return ""
     return mark(row.verdict != "differs", row.verdict)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stopwise.checks import StopwiseError
-from stopwise.paper.comparison import Compared, compare
-from stopwise.paper.experiments import Run, choose_figures, list_runs, load_figures
+from stopwise.paper.comparison import ComparedPoint, compare
+from stopwise.paper.experiments import PaperRun, choose_figures, list_runs, load_figures
 from stopwise.paper.figures import draw, require_matplotlib
 from stopwise.paper.report import build_report
 from stopwise.paper.running import (
@@ -31,7 +31,7 @@ class Reproduction:
     """Where the report is, the last point of every curve beside the published one, and the time."""
 
     report: Path
-    compared: Sequence[Compared]
+    compared: Sequence[ComparedPoint]
     figures: tuple[str, ...]
     simulating_seconds: float = 0.0
     writing_seconds: float = 0.0
@@ -44,7 +44,7 @@ def reproduce(
     only: Sequence[str] = (),
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    finished: Callable[[Run, RunResult, int, int], None] | None = None,
+    finished: Callable[[PaperRun, RunResult, int, int], None] | None = None,
 ) -> Reproduction:
     """Run the figures named in `only` (all if none is), then write what is known in `folder`.
 
@@ -72,7 +72,7 @@ def write_outputs(folder: Path, settings: PaperSettings) -> Reproduction:
     """
     rows = instance_rows()
     write_whole(folder / "tables" / "instances.csv", instances_csv(rows))
-    results: list[tuple[Run, RunResult]] = []
+    results: list[tuple[PaperRun, RunResult]] = []
     drawings = {}
     for figure in load_figures().values():
         runs = list_runs([figure.id])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.checks import finite_number, whole_number
-from stopwise.paper.experiments import POINTS, Run
+from stopwise.paper.experiments import POINTS, PaperRun
 from stopwise.simulation.results import CurvePoint
 from stopwise.storage import write_whole
 from stopwise.version import __version__
@@ -60,11 +60,11 @@ class RunResult:
         return self.curve[-1]
 
 
-Results = Sequence[tuple[Run, RunResult]]
+Results = Sequence[tuple[PaperRun, RunResult]]
 """Runs with what came of them, in the order of the paper."""
 
 
-def describe(run: Run, settings: PaperSettings) -> dict[str, Any]:
+def describe(run: PaperRun, settings: PaperSettings) -> dict[str, Any]:
     """Everything that the result of a run depends on, in a form that can be written down."""
     return {
         "form": FORM,
@@ -79,14 +79,14 @@ def describe(run: Run, settings: PaperSettings) -> dict[str, Any]:
     }
 
 
-def result_file(folder: Path, run: Run, settings: PaperSettings) -> Path:
+def result_file(folder: Path, run: PaperRun, settings: PaperSettings) -> Path:
     """Where the result of a run is kept. Equal runs of two figures share one file."""
     text = json.dumps(describe(run, settings), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return folder / "runs" / f"{run.label}-{run.policy_name}-{digest}.json"
 
 
-def load_result(folder: Path, run: Run, settings: PaperSettings) -> RunResult | None:
+def load_result(folder: Path, run: PaperRun, settings: PaperSettings) -> RunResult | None:
     """The kept result, or None where there is none that can be trusted."""
     try:
         form = json.loads(result_file(folder, run, settings).read_text(encoding="utf-8"))
@@ -104,13 +104,13 @@ def load_result(folder: Path, run: Run, settings: PaperSettings) -> RunResult | 
         return None
 
 
-def load_results(folder: Path, runs: Iterable[Run], settings: PaperSettings) -> Results:
+def load_results(folder: Path, runs: Iterable[PaperRun], settings: PaperSettings) -> Results:
     """All kept results of these runs."""
     found = ((run, load_result(folder, run, settings)) for run in runs)
     return [(run, result) for run, result in found if result is not None]
 
 
-def save_result(folder: Path, run: Run, settings: PaperSettings, result: RunResult) -> None:
+def save_result(folder: Path, run: PaperRun, settings: PaperSettings, result: RunResult) -> None:
     """Keep a result; a file is either complete or not there."""
     form = {
         "settings": describe(run, settings),
@@ -121,13 +121,13 @@ def save_result(folder: Path, run: Run, settings: PaperSettings, result: RunResu
 
 
 def run_all(
-    runs: Iterable[Run],
+    runs: Iterable[PaperRun],
     folder: Path,
     settings: PaperSettings,
     *,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    finished: Callable[[Run, RunResult, int, int], None] | None = None,
+    finished: Callable[[PaperRun, RunResult, int, int], None] | None = None,
 ) -> None:
     """Run what is not kept yet.
 
@@ -137,7 +137,7 @@ def run_all(
     """
     from stopwise.simulation.run import simulate
 
-    todo: dict[Path, Run] = {}
+    todo: dict[Path, PaperRun] = {}
     done = 0
     for run in runs:
         path = result_file(folder, run, settings)

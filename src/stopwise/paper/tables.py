@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stopwise.paper.environments import make_environment
-from stopwise.paper.experiments import Run
-from stopwise.paper.instances import Dataset, Instance, Source, load_datasets
+from stopwise.paper.experiments import PaperRun
+from stopwise.paper.instances import Dataset, DistributionSource, PaperInstance, load_datasets
 from stopwise.paper.running import Results
 from stopwise.problem import Problem
 
@@ -33,8 +33,8 @@ class InstanceRow:
     """One instance under one source, beside what the paper prints of it."""
 
     dataset: Dataset
-    instance: Instance
-    source: Source
+    instance: PaperInstance
+    source: DistributionSource
     problem: Problem
 
     @property
@@ -55,7 +55,7 @@ class InstanceRow:
 class RegretRow:
     """One point of one curve, with the published value where there is one."""
 
-    run: Run
+    run: PaperRun
     x: float
     mean: float
     ci_low: float

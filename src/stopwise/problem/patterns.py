@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stopwise.arrays import FloatArray
+from stopwise.arrays import IntArray as IntArray
 from stopwise.checks import StopwiseError, fail, finite_number, known_keys
-from stopwise.costs import FloatArray
 
-IntArray = NDArray[np.int64]
-Labels = tuple[Hashable, ...]
+LabelTuple = tuple[Hashable, ...]
 
 SUM_TOLERANCE = 1e-6
 """How far probabilities that a person wrote may be from a sum of one."""
@@ -21,7 +21,7 @@ SUM_TOLERANCE = 1e-6
 
 def code_patterns(
     patterns: Iterable[tuple[Hashable, Sequence[Hashable], float]], stage_count: int
-) -> tuple[IntArray, FloatArray, Labels]:
+) -> tuple[IntArray, FloatArray, LabelTuple]:
     """Code (truth, outputs, probability) triples; equal patterns are merged.
 
     Returns:
@@ -57,7 +57,7 @@ def code_patterns(
 
 def code_predictions(
     predictions: ArrayLike, truth: ArrayLike, stage_count: int
-) -> tuple[IntArray, IntArray, Labels]:
+) -> tuple[IntArray, IntArray, LabelTuple]:
     """Code a table of predictions and the truth.
 
     Returns:

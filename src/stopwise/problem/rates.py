@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stopwise.arrays import BoolArray, FloatArray
 from stopwise.checks import StopwiseError, fail, finite_number
-from stopwise.costs import FloatArray
-from stopwise.problem.rates_search import BoolArray, search_sets, set_columns
+from stopwise.problem.rates_search import search_sets, set_columns
 
 ENUMERATE_UP_TO = 10
 _TOLERANCE = 1e-9

@@ -10,20 +10,18 @@ residual separates the target from every mixture, which proves that none has the
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stopwise.arrays import BoolArray, FloatArray
 from stopwise.checks import StopwiseError
-from stopwise.costs import FloatArray
 
 TOLERANCE = 1e-9
 _BATCH, _STARTS = 40, 256
 _ROUNDS = 3000
 
-Pairs = list[tuple[int, int]]
-BoolArray = NDArray[np.bool_]
+PairList = list[tuple[int, int]]
 
 
-def set_columns(wrong: BoolArray, pairs: Pairs) -> FloatArray:
+def set_columns(wrong: BoolArray, pairs: PairList) -> FloatArray:
     """One column a set: total probability, then who is wrong, then which pairs disagree.
 
     >>> set_columns(np.array([[True, False]]), [(0, 1)]).ravel()
@@ -34,7 +32,9 @@ def set_columns(wrong: BoolArray, pairs: Pairs) -> FloatArray:
     return np.asarray(rows, dtype=np.float64)
 
 
-def search_sets(stage_count: int, pairs: Pairs, target: FloatArray) -> tuple[BoolArray, FloatArray]:
+def search_sets(
+    stage_count: int, pairs: PairList, target: FloatArray
+) -> tuple[BoolArray, FloatArray]:
     """Sets and weights with `set_columns(sets) @ weights == target`, or an error that none exist.
 
     >>> sets, p = search_sets(2, [(0, 1)], np.array([1.0, 0.4, 0.1, 0.3]))
@@ -122,7 +122,7 @@ def _misfit(columns: FloatArray, target: FloatArray, weights: FloatArray) -> flo
 
 def _sets_along(
     stage_count: int,
-    pairs: Pairs,
+    pairs: PairList,
     direction: FloatArray,
     known: BoolArray,
     rng: np.random.Generator,
@@ -163,7 +163,7 @@ def _sets_along(
     return sets[top[values[top] > TOLERANCE]].astype(bool)
 
 
-def _best_set_exactly(stage_count: int, pairs: Pairs, direction: FloatArray) -> FloatArray:
+def _best_set_exactly(stage_count: int, pairs: PairList, direction: FloatArray) -> FloatArray:
     """Integer programme: d_ij = e_i xor e_j, made linear by the four triangle inequalities."""
     from scipy.optimize import LinearConstraint, milp
 

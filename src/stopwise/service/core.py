@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.recorder import Recorder
+from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending
-from stopwise.service.cascades.told import finished_of
 from stopwise.service.config.forms import MODES, Config, Mode
 from stopwise.service.database.alarms import Alarms
 from stopwise.service.database.connection import open_database
@@ -21,13 +21,13 @@ from stopwise.service.database.open_rounds import OpenRounds
 from stopwise.service.database.replies import Replies
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.trail import Trail
-from stopwise.service.http.metrics import Metrics
+from stopwise.service.metrics import Metrics
 from stopwise.service.upstream.calls import Upstreams
 
 LOG = logging.getLogger("stopwise.service")
 
 
-class Example(Protocol):
+class RunningExample(Protocol):
     """What the pages may know of the example that feeds this service."""
 
     sent: int
@@ -81,7 +81,7 @@ class Service:
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
         self._expired = 0.0
-        self.example: Example | None = None
+        self.example: RunningExample | None = None
         self.serving = False
         self.stopping = False
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stopwise.arrays import IntArray
 from stopwise.checks import fail, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.policies.contextual.glm import logistic
 from stopwise.policies.per_item.learning import learn_over
 from stopwise.policies.per_item.situation import ItemPolicy
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 
 
 @dataclass(frozen=True)

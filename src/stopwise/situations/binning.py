@@ -16,14 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import fail, finite_number, known_keys, known_version, whole_number
-from stopwise.situations.observations import (
-    ABSTAINED,
-    MOST_STAGES,
-    FloatArray,
-    IntArray,
-    Observations,
-)
+from stopwise.situations.observations import ABSTAINED, MOST_STAGES, Observations
 
 VERSION = 1
 CONFIDENCE_BINS = 6

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stopwise.agreement import partitions
+from stopwise.arrays import IntArray
 from stopwise.situations.binning import ABSTAINED_LABEL, MISSING_BIN, Binning
-from stopwise.situations.observations import NOT_CALLED, IntArray, Observations
+from stopwise.situations.observations import NOT_CALLED, Observations
 
 _BITS = {"confidence": 4, "label": 4, "previous": 4, "cell": 5}
 LEVELS = (63, 17, 13, 9, 5, 0)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from stopwise.situations.observations import FloatArray, IntArray
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.situations.references_base import FinalLoss, standing
 
 PRIOR_LAST, PRIOR_CONSENSUS, PRIOR_OTHERS = 0.55, 0.3, 0.15

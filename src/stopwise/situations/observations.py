@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import FloatArray as FloatArray
+from stopwise.arrays import IntArray as IntArray
 from stopwise.checks import fail
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 ABSTAINED = -1
 NOT_CALLED = -2

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import fail, finite_number
 from stopwise.estimating import estimate
 from stopwise.situations.keys import decode
 from stopwise.situations.labelled import loss_from_labels
-from stopwise.situations.observations import FloatArray, IntArray
 from stopwise.situations.references_base import FinalLoss, differs_from
 from stopwise.situations.transitions import Transitions
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stopwise.situations.observations import FloatArray, IntArray
+from stopwise.arrays import FloatArray, IntArray
 
 FinalLoss = Callable[[IntArray], FloatArray]
 """From final partitions (a row each) to the loss of each stage's answer, in mistakes."""

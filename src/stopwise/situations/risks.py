@@ -15,9 +15,9 @@ from itertools import chain
 
 import numpy as np
 
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.costs import Costs
 from stopwise.situations.keys import LEVELS, decode
-from stopwise.situations.observations import FloatArray, IntArray
 from stopwise.situations.references_base import FinalLoss
 from stopwise.situations.transitions import Transitions
 
@@ -43,13 +43,24 @@ class StageRisks:
 
     def look_up(self, situations: IntArray) -> FloatArray:
         """The losses of situations; one never met has those of its finest known coarser key."""
-        result = np.repeat(self.losses[0], len(situations), axis=0)
-        for shift, keys, losses in zip(LEVELS[1:], self.keys[1:], self.losses[1:], strict=True):
-            if len(keys):
-                wanted = situations >> shift
+        if len(situations) and len(self.keys[-1]):  # most are known at once
+            at = np.minimum(np.searchsorted(self.keys[-1], situations), len(self.keys[-1]) - 1)
+            left = np.flatnonzero(self.keys[-1][at] != situations)
+            result = self.losses[-1][at]
+        else:
+            left = np.arange(len(situations))
+            result = np.repeat(self.losses[0], len(situations), axis=0)
+        for level in range(len(LEVELS) - 2, -1, -1):
+            if not len(left):
+                break
+            keys, wanted = self.keys[level], situations[left] >> LEVELS[level]
+            if not level:
+                result[left] = self.losses[0]
+            elif len(keys):
                 at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
                 found = keys[at] == wanted
-                result[found] = losses[at[found]]
+                result[left[found]] = self.losses[level][at[found]]
+                left = left[~found]
         return result
 
 
@@ -165,11 +176,19 @@ def lean(
     losses_at: list[FloatArray] = []
     leans_at: list[float] = []
     parents = np.zeros(0, dtype=np.int64)
+    weighed = met[:, None] * means
     for level, shift in enumerate(LEVELS):
-        keys, first, group = np.unique(fine >> shift, return_index=True, return_inverse=True)
-        number = _sums(group, rows, len(keys))
-        mean = _sums(group, met[:, None] * means, len(keys))
-        mean /= _sums(group, met, len(keys))[:, None]
+        # Keys are sorted, and cutting bits off keeps them so: equal ones stand side by side.
+        cut = fine >> shift
+        new = np.ones(len(cut), dtype=np.bool_)
+        np.not_equal(cut[1:], cut[:-1], out=new[1:])
+        first = np.flatnonzero(new)
+        keys, group = cut[first], np.cumsum(new) - 1
+        if len(keys):
+            number = np.add.reduceat(rows, first)
+            mean = np.add.reduceat(weighed, first) / np.add.reduceat(met, first)[:, None]
+        else:
+            number, mean = np.zeros(0), np.zeros((0, means.shape[1]))
         parent = above[parents[first]] if level else np.repeat(above, len(keys), axis=0)
         if leans is not None:
             lean = leans[level]

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError, fail, known_keys, known_version, whole_number
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import decode, situations
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 
 VERSION = 1
 _COUNTERS = ("first", "moves", "full", "ends", "labelled")
@@ -87,12 +88,13 @@ class Transitions:
             full = complete if complete.all() else np.zeros(len(keys), dtype=np.bool_)
         if (full & ~complete).any():
             raise fail("full", "a row that stopped early", "full runs that called every stage")
-        _add_unique(self.first, keys[:, :1])
+        found = [np.unique(column, return_inverse=True) for column in keys.T]
+        _add_counts(self.first, found[0])
         for stage, moves in enumerate(self.moves):
-            _add_unique(moves, keys[keys[:, stage + 1] >= 0, stage : stage + 2])
-        _add_unique(self.full, keys[full, -1:])
+            _add_counts(moves, found[stage], found[stage + 1], keys[:, stage + 1] >= 0)
+        _add_counts(self.full, found[-1], where=full)
         for stage, ends in enumerate(self.ends):
-            _add_unique(ends, keys[full][:, [stage, -1]])
+            _add_counts(ends, found[stage], found[-1], full)
 
     def add_labels(self, rows: Observations, truth: IntArray) -> None:
         """Count labels of complete rows; `truth` has the code of each right answer, -1 unknown.
@@ -216,15 +218,29 @@ class Transitions:
         return counts
 
 
-def _add_unique(counts: dict[Any, int], keys: IntArray) -> None:
-    """Add each different row of keys as often as it occurs."""
-    if not len(keys):
-        return
-    found, number = np.unique(keys, axis=0, return_counts=True)
-    single = keys.shape[1] == 1
-    for row, times in zip(found.tolist(), number.tolist(), strict=True):
-        key = row[0] if single else tuple(row)
-        counts[key] = counts.get(key, 0) + times
+Different = tuple[IntArray, IntArray]
+"""The different keys of a column, and the place of each row's key among them."""
+
+
+def _add_counts(
+    counts: dict[Any, int],
+    before: Different,
+    after: Different | None = None,
+    where: NDArray[np.bool_] | None = None,
+) -> None:
+    """Add each different key, or pair of keys, as often as it occurs among these rows."""
+    keys, at = before
+    code = at if after is None else at * len(after[0]) + after[1]
+    if where is not None:
+        code = code[where]
+    found, number = np.unique(code, return_counts=True)
+    if after is None:
+        names: list[Any] = keys[found].tolist()
+    else:
+        first, second = np.divmod(found, len(after[0]))
+        names = list(zip(keys[first].tolist(), after[0][second].tolist(), strict=True))
+    for name, times in zip(names, number.tolist(), strict=True):
+        counts[name] = counts.get(name, 0) + times
 
 
 def _write_pairs(pairs: Mapping[tuple[int, int], int]) -> dict[str, dict[str, int]]:

@@ -9,10 +9,11 @@ from stopwise.costs import Costs
 from stopwise.logs.replaying.outcomes import two_in_a_row
 from stopwise.policies.conformance import check_policy
 from stopwise.policies.per_item.agree_in_a_row import AgreeInARow
-from stopwise.policies.per_item.learning import EPOCHS, learn_over
+from stopwise.policies.per_item.learning import EPOCHS, Learned, called, learn_over, run_over
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.policies.registry import make_policy
+from stopwise.situations.keys import situations
 from stopwise.situations.observations import Observations
 
 STAGES = ("small", "medium", "large")
@@ -153,3 +154,76 @@ def test_two_machines_learn_what_one_would() -> None:
     assert one == whole
     rule = PerItem().rule(STAGES, whole, COSTS)
     assert (PerItem().rule(STAGES, one, COSTS).depths(rows) == rule.depths(rows)).all()
+
+
+def plain_loop(
+    rows: Observations, policy: PerItem, costs: Costs, rng: np.random.Generator
+) -> list[int]:
+    """Round by round, stage by stage, one situation at a time: what the fast way must equal."""
+    stages = tuple(f"stage {at}" for at in range(rows.stage_count))
+    learned = Learned(policy, stages, costs)
+    last = rows.stage_count - 1
+    draws = rng.random(len(rows))
+    depths: list[int] = []
+    wait = learned.until_next()
+    for at in range(len(rows)):
+        row = rows.where(np.array([at]))
+        full = bool(draws[at] < policy.full_run_probability(at + 1, costs))
+        depth = last if full else 0
+        if not full and learned.rule is not None and learned.counts is not None:
+            keys = situations(row, learned.counts.binning)[0].tolist()
+            while depth < last and not learned.rule.stops(depth, keys[depth]):
+                depth += 1
+        depths.append(depth)
+        learned.record(called(row, np.array([depth])), np.array([full]))
+        wait -= 1
+        if wait == 0:
+            learned.refresh()
+            wait = learned.until_next()
+    return depths
+
+
+@pytest.mark.parametrize(("skills", "labels"), [((0.2, 1.0, 2.0), 4), ((0.5, 1.5), 10)])
+def test_a_run_over_a_log_is_the_plain_loop(skills: tuple[float, ...], labels: int) -> None:
+    rows, _ = made_up(4200, skills, labels=labels, seed=labels)
+    codes = rows.codes.copy()
+    codes[::11, -1] = -1
+    assert rows.confidences is not None
+    silent = np.random.default_rng(labels).random(codes.shape) < 0.05
+    sure = np.where(silent, np.nan, rows.confidences)
+    kind = np.array(["a", "b", "c"] * 1400)
+    rows = Observations(rows.labels, codes, sure, {"kind": kind})
+    costs = Costs.from_stages([1.0, 1.0, 1.0][: len(skills)], 4.0)
+    fast = run(rows, labels, costs=costs)[0]
+    assert fast.tolist() == plain_loop(rows, PerItem(), costs, np.random.default_rng(labels))
+    assert np.bincount(fast).min() > 50
+
+
+def test_a_full_run_answers_with_what_is_likeliest_right() -> None:
+    """The last of four stages is bad: full runs see it, and do not answer by it."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 5, 6000)
+    off = rng.random((6000, 4)) < [0.3, 0.1, 0.1, 0.7]
+    codes = np.where(off, (truth[:, None] + rng.integers(1, 5, (6000, 4))) % 5, truth[:, None])
+    rows = Observations(tuple("abcde"), codes)
+    costs = Costs.from_stages([1, 2, 4, 8], 400)
+    found = run_over(PerItem(), ("p", "q", "r", "s"), rows, costs, rng)
+    late = found.full & (np.arange(6000) > 1000)
+    at = np.flatnonzero(late)
+    assert len(at) > 50
+    assert (codes[at, 3] != truth[at]).mean() > 0.6
+    assert (codes[at, found.answering[at]] != truth[at]).mean() < 0.15
+    early = ~found.full
+    assert (
+        found.answering[early & (found.depths < 3)] == found.depths[early & (found.depths < 3)]
+    ).all()
+    assert (found.answering <= found.depths).all()
+
+
+def test_chances_of_full_runs_at_once_are_those_one_by_one() -> None:
+    rounds = np.arange(1, 3000)
+    for mistake_cost in (0.5, 3.0, 25.0, 1e6):
+        costs = Costs.from_stages([0.1, 1, 4], mistake_cost)
+        for policy in (PerItem(), PerItem(kappa=2.0, always_full=100, trust=0.4)):
+            one_by_one = [policy.full_run_probability(at, costs) for at in rounds.tolist()]
+            assert policy.full_run_probabilities(rounds, costs).tolist() == one_by_one

@@ -9,25 +9,25 @@ import typer
 
 from stopwise.cli.shared.log_options import (
     AbstentionsOption,
-    Calls_,
-    Costs_,
-    Example,
-    Features,
-    Item,
-    Layout,
-    Level,
-    LogFile,
-    MaxLabels,
-    MistakeCost,
-    Segment,
-    SettingsFile,
-    Sql,
-    Stages,
-    TrailingBlanks,
-    Truth,
+    CallsOption,
+    CostsOption,
+    ExampleOption,
+    FeaturesOption,
+    ItemOption,
+    LayoutOption,
+    LevelOption,
+    LogFileOption,
+    MaxLabelsOption,
+    MistakeCostOption,
+    SegmentOption,
+    SettingsFileOption,
+    SqlOption,
+    StagesOption,
+    TrailingBlanksOption,
+    TruthOption,
     log_and_settings,
 )
-from stopwise.cli.shared.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJsonOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
 
 
 def command(
-    log: LogFile = None,
-    stages: Stages = None,
-    costs: Costs_ = None,
-    mistake_cost: MistakeCost = None,
-    segment: Segment = None,
-    truth: Truth = None,
+    log: LogFileOption = None,
+    stages: StagesOption = None,
+    costs: CostsOption = None,
+    mistake_cost: MistakeCostOption = None,
+    segment: SegmentOption = None,
+    truth: TruthOption = None,
     report: Annotated[
         Path | None, typer.Option(help="Write one self-contained HTML page with plots.")
     ] = None,
-    as_json: AsJson = False,
-    settings: SettingsFile = None,
-    item: Item = None,
-    layout: Layout = None,
-    level: Level = None,
-    max_labels: MaxLabels = None,
-    trailing_blanks: TrailingBlanks = None,
+    as_json: AsJsonOption = False,
+    settings: SettingsFileOption = None,
+    item: ItemOption = None,
+    layout: LayoutOption = None,
+    level: LevelOption = None,
+    max_labels: MaxLabelsOption = None,
+    trailing_blanks: TrailingBlanksOption = None,
     per_item: Annotated[
         bool, typer.Option("--per-item", help="Say also what deciding per item would be worth.")
     ] = False,
-    features: Features = None,
+    features: FeaturesOption = None,
     abstentions: AbstentionsOption = None,
     reading: Annotated[
         str | None,
@@ -64,7 +64,7 @@ def command(
             " minimax. [auto]"
         ),
     ] = None,
-    calls: Calls_ = None,
+    calls: CallsOption = None,
     agree: Annotated[
         float | None,
         typer.Option(
@@ -73,8 +73,8 @@ def command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the items that --agree looks at.")] = 0,
-    sql: Sql = None,
-    example: Example = False,
+    sql: SqlOption = None,
+    example: ExampleOption = False,
 ) -> None:
     """Say where a cascade should stop, from a log of its outputs, without labels.
 

@@ -9,22 +9,22 @@ import typer
 
 from stopwise.cli.shared.log_options import (
     AbstentionsOption,
-    Calls_,
-    Costs_,
-    Example,
-    Item,
-    Layout,
-    Level,
-    LogFile,
-    MaxLabels,
-    MistakeCost,
-    SettingsFile,
-    Sql,
-    Stages,
-    TrailingBlanks,
+    CallsOption,
+    CostsOption,
+    ExampleOption,
+    ItemOption,
+    LayoutOption,
+    LevelOption,
+    LogFileOption,
+    MaxLabelsOption,
+    MistakeCostOption,
+    SettingsFileOption,
+    SqlOption,
+    StagesOption,
+    TrailingBlanksOption,
     log_and_settings,
 )
-from stopwise.cli.shared.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJsonOption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    log: LogFile = None,
-    stages: Stages = None,
-    costs: Costs_ = None,
-    mistake_cost: MistakeCost = None,
+    log: LogFileOption = None,
+    stages: StagesOption = None,
+    costs: CostsOption = None,
+    mistake_cost: MistakeCostOption = None,
     labels: Annotated[
         Path | None,
         typer.Option(help="The file to be labelled, and read back. [LOG.to-label.csv]"),
@@ -71,17 +71,17 @@ def command(
     ] = None,
     replications: Annotated[int, typer.Option(help="Simulated audits.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the order in which items are drawn.")] = 0,
-    as_json: AsJson = False,
-    settings: SettingsFile = None,
-    item: Item = None,
-    layout: Layout = None,
-    level: Level = None,
-    max_labels: MaxLabels = None,
-    trailing_blanks: TrailingBlanks = None,
+    as_json: AsJsonOption = False,
+    settings: SettingsFileOption = None,
+    item: ItemOption = None,
+    layout: LayoutOption = None,
+    level: LevelOption = None,
+    max_labels: MaxLabelsOption = None,
+    trailing_blanks: TrailingBlanksOption = None,
     abstentions: AbstentionsOption = None,
-    calls: Calls_ = None,
-    sql: Sql = None,
-    example: Example = False,
+    calls: CallsOption = None,
+    sql: SqlOption = None,
+    example: ExampleOption = False,
 ) -> None:
     """Find the best stage with as few labels as possible, and stop as soon as it is settled.
 

@@ -8,30 +8,30 @@ from typing import Annotated
 import typer
 
 from stopwise.cli.shared.log_options import (
-    Calls_,
-    Costs_,
-    Example,
-    Features,
-    Item,
-    Layout,
-    LogFile,
-    MaxLabels,
-    MistakeCost,
-    SettingsFile,
-    Stages,
-    TrailingBlanks,
-    Truth,
+    CallsOption,
+    CostsOption,
+    ExampleOption,
+    FeaturesOption,
+    ItemOption,
+    LayoutOption,
+    LogFileOption,
+    MaxLabelsOption,
+    MistakeCostOption,
+    SettingsFileOption,
+    StagesOption,
+    TrailingBlanksOption,
+    TruthOption,
     log_and_settings,
 )
 
 
 def command(
-    log: LogFile = None,
+    log: LogFileOption = None,
     out: Annotated[Path, typer.Option(help="The file to write the rule to.")] = Path("rule.json"),
-    stages: Stages = None,
-    costs: Costs_ = None,
-    mistake_cost: MistakeCost = None,
-    calls: Calls_ = None,
+    stages: StagesOption = None,
+    costs: CostsOption = None,
+    mistake_cost: MistakeCostOption = None,
+    calls: CallsOption = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -49,14 +49,14 @@ def command(
     labels: Annotated[
         int, typer.Option(help="Use this many right answers to choose the reference; -1: all.")
     ] = 0,
-    features: Features = None,
-    truth: Truth = None,
-    settings: SettingsFile = None,
-    item: Item = None,
-    layout: Layout = None,
-    max_labels: MaxLabels = None,
-    trailing_blanks: TrailingBlanks = None,
-    example: Example = False,
+    features: FeaturesOption = None,
+    truth: TruthOption = None,
+    settings: SettingsFileOption = None,
+    item: ItemOption = None,
+    layout: LayoutOption = None,
+    max_labels: MaxLabelsOption = None,
+    trailing_blanks: TrailingBlanksOption = None,
+    example: ExampleOption = False,
 ) -> None:
     """Fit a rule that decides per item where to stop, and write it as readable JSON.
 

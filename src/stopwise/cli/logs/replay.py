@@ -9,37 +9,37 @@ import typer
 from stopwise.checks import fail
 from stopwise.cli.shared.log_options import (
     AbstentionsOption,
-    Calls_,
-    Costs_,
-    Example,
-    Features,
-    Item,
-    Layout,
-    LogFile,
-    MaxLabels,
-    MistakeCost,
-    SettingsFile,
-    Sql,
-    Stages,
-    TrailingBlanks,
-    Truth,
+    CallsOption,
+    CostsOption,
+    ExampleOption,
+    FeaturesOption,
+    ItemOption,
+    LayoutOption,
+    LogFileOption,
+    MaxLabelsOption,
+    MistakeCostOption,
+    SettingsFileOption,
+    SqlOption,
+    StagesOption,
+    TrailingBlanksOption,
+    TruthOption,
     log_and_settings,
 )
-from stopwise.cli.shared.run_options import AsJson, Jobs
+from stopwise.cli.shared.run_options import AsJsonOption, JobsOption
 
 if TYPE_CHECKING:
     from stopwise.logs.replaying.replay import Replay
 
 
 def command(
-    log: LogFile = None,
+    log: LogFileOption = None,
     policy: Annotated[
         str, typer.Option(help="A name from `stopwise policies`, with settings after a colon.")
     ] = "uss-ts",
-    stages: Stages = None,
-    costs: Costs_ = None,
-    mistake_cost: MistakeCost = None,
-    truth: Truth = None,
+    stages: StagesOption = None,
+    costs: CostsOption = None,
+    mistake_cost: MistakeCostOption = None,
+    truth: TruthOption = None,
     order: Annotated[
         str,
         typer.Option(help="Rows as in the 'log', or 'shuffled' for every replication."),
@@ -47,18 +47,18 @@ def command(
     replications: Annotated[int, typer.Option(help="Independent runs.")] = 20,
     rounds: Annotated[int | None, typer.Option(help="Rows in a run. [all]")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
-    jobs: Jobs = -1,
-    as_json: AsJson = False,
-    settings: SettingsFile = None,
-    item: Item = None,
-    layout: Layout = None,
-    max_labels: MaxLabels = None,
-    trailing_blanks: TrailingBlanks = None,
+    jobs: JobsOption = -1,
+    as_json: AsJsonOption = False,
+    settings: SettingsFileOption = None,
+    item: ItemOption = None,
+    layout: LayoutOption = None,
+    max_labels: MaxLabelsOption = None,
+    trailing_blanks: TrailingBlanksOption = None,
     abstentions: AbstentionsOption = None,
-    calls: Calls_ = None,
-    features: Features = None,
-    sql: Sql = None,
-    example: Example = False,
+    calls: CallsOption = None,
+    features: FeaturesOption = None,
+    sql: SqlOption = None,
+    example: ExampleOption = False,
 ) -> None:
     """Run a policy over a log as if live: what would it have cost, which answers would differ?
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stopwise.cli.shared.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJsonOption
 
 
 def command(
@@ -24,7 +24,7 @@ def command(
     budget: Annotated[
         float | None, typer.Option(help="For create: what its requests may cost each day (UTC).")
     ] = None,
-    as_json: AsJson = False,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Make, list and revoke the keys of a service.
 

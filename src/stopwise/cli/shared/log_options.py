@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stopwise.logs.reading.databases import Query
     from stopwise.logs.settings import LogSettings
 
-LogFile = Annotated[
+LogFileOption = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="LOG",
@@ -21,31 +21,36 @@ LogFile = Annotated[
         " standard input; with --sql, a database.",
     ),
 ]
-Stages = Annotated[
+StagesOption = Annotated[
     str | None, typer.Option(help="Stages in order, cheapest first: vader,amazon,google.")
 ]
-Costs_ = Annotated[
+CostsOption = Annotated[
     str | None, typer.Option(help="Each stage's own cost, for one item: 0.001,0.75,2.5.")
 ]
-MistakeCost = Annotated[
+MistakeCostOption = Annotated[
     float | None, typer.Option(help="What one wrong answer costs, in the units of the costs.")
 ]
-Segment = Annotated[str | None, typer.Option(help="A column: one more verdict for each value.")]
-Truth = Annotated[str | None, typer.Option(help="A column of right answers, only to score with.")]
-SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", help="A TOML file with these settings; flags win.")
+SegmentOption = Annotated[
+    str | None, typer.Option(help="A column: one more verdict for each value.")
 ]
-Item = Annotated[str | None, typer.Option(help="The column that names items.")]
-Layout = Annotated[
+TruthOption = Annotated[
+    str | None, typer.Option(help="A column of right answers, only to score with.")
+]
+SettingsFileOption = Annotated[
+    Path | None,
+    typer.Option("--settings", help="A TOML file with these settings; options given here win."),
+]
+ItemOption = Annotated[str | None, typer.Option(help="The column that names items.")]
+LayoutOption = Annotated[
     str | None, typer.Option(help="auto, wide (one column per stage) or long (one row per stage).")
 ]
-Level = Annotated[
+LevelOption = Annotated[
     float | None, typer.Option(help="Probability that everything called certain is true. [0.99]")
 ]
-MaxLabels = Annotated[
+MaxLabelsOption = Annotated[
     int | None, typer.Option(help="Refuse more different outputs than this. [2000]")
 ]
-TrailingBlanks = Annotated[
+TrailingBlanksOption = Annotated[
     str | None,
     typer.Option(help="Blanks at the end of a row: not-called (default) or abstained."),
 ]
@@ -56,7 +61,7 @@ AbstentionsOption = Annotated[
         help="A stage gives no answer: go-on (the next one answers), mistake or leave-out. [go-on]",
     ),
 ]
-Calls_ = Annotated[
+CallsOption = Annotated[
     str | None,
     typer.Option(
         "--calls",
@@ -64,17 +69,17 @@ Calls_ = Annotated[
         " costs what it costs alone); both are shown where this is not given.",
     ),
 ]
-Sql = Annotated[
+SqlOption = Annotated[
     str | None,
     typer.Option(
         "--sql", help="A SELECT; LOG is then sqlite:///FILE, duckdb:///FILE or postgresql://..."
     ),
 ]
-Features = Annotated[
+FeaturesOption = Annotated[
     str | None,
     typer.Option(help="Columns known of an item before its first call: length,language."),
 ]
-Example = Annotated[
+ExampleOption = Annotated[
     bool, typer.Option("--example", help="Use the example log that comes with Stopwise.")
 ]
 

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-Jobs = Annotated[int, typer.Option(help="Workers; -1 for one for every core.")]
-Backend = Annotated[
+JobsOption = Annotated[int, typer.Option(help="Workers; -1 for one for every core.")]
+BackendOption = Annotated[
     str, typer.Option(help="'auto', 'threads', 'processes', or 'dask' for a cluster.")
 ]
-Scheduler = Annotated[
+SchedulerOption = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Dask scheduler, such as tcp://127.0.0.1:8786."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+AsJsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stopwise.cli.shared.run_options import Jobs
+from stopwise.cli.shared.run_options import JobsOption
 
 
 def command(
@@ -20,7 +20,7 @@ def command(
     replications: Annotated[int, typer.Option(help="Runs of every policy and instance.")] = 2_000,
     growth_replications: Annotated[int, typer.Option(help="Runs of the growth in T.")] = 1_000,
     seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 6,
-    jobs: Jobs = -1,
+    jobs: JobsOption = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Compare all learning policies with USS-TS and write POLICIES.md with its plots.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from stopwise.cli.shared.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJsonOption
 
 
 def command(
-    as_json: AsJson = False,
+    as_json: AsJsonOption = False,
 ) -> None:
     """List the policies, their settings and what they do.
 

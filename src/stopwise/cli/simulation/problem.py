@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from stopwise.cli.shared.run_options import AsJson
+from stopwise.cli.shared.run_options import AsJsonOption
 
 
 def command(
     file: Annotated[Path, typer.Argument(metavar="PROBLEM.json", help="The problem.")],
-    as_json: AsJson = False,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Print what is true in PROBLEM.json: error rates, disagreements, optimal stage, dominance.
 

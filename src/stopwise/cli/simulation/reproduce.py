@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stopwise.cli.shared.run_options import AsJson, Jobs
+from stopwise.cli.shared.run_options import AsJsonOption, JobsOption
 
 if TYPE_CHECKING:
-    from stopwise.paper.experiments import Run
+    from stopwise.paper.experiments import PaperRun
     from stopwise.paper.reproduce import Reproduction
     from stopwise.paper.running import RunResult
 
@@ -19,7 +19,7 @@ def command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for all files; made if needed.")],
     replications: Annotated[int, typer.Option(help="Independent runs of each curve.")] = 500,
     horizon: Annotated[int, typer.Option(help="Rounds in a replication.")] = 10_000,
-    jobs: Jobs = -1,
+    jobs: JobsOption = -1,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -27,7 +27,7 @@ def command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same files.")] = 0,
-    as_json: AsJson = False,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Reproduce *Thompson Sampling for Unsupervised Sequential Selection* (ACML 2020).
 
@@ -62,7 +62,7 @@ def command(
         _print(done)
 
 
-def _say(run: Run, result: RunResult, done: int, total: int) -> None:
+def _say(run: PaperRun, result: RunResult, done: int, total: int) -> None:
     """One line for each finished run, where there is no terminal to draw a bar on."""
     typer.echo(
         f"{done}/{total} {run.label} {run.policy_name}: regret {result.final.mean:.4g}", err=True
@@ -74,9 +74,9 @@ def _print(done: Reproduction) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from stopwise.paper.comparison import Compared
+    from stopwise.paper.comparison import ComparedPoint
 
-    curves: dict[tuple[str, str, str], dict[str, Compared]] = {}
+    curves: dict[tuple[str, str, str], dict[str, ComparedPoint]] = {}
     for row in done.compared:
         run = row.run
         what = f"{run.dataset} {run.instance}"

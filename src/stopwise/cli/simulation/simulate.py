@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stopwise.cli.shared.run_options import AsJson, Backend, Jobs, Scheduler
+from stopwise.cli.shared.run_options import AsJsonOption, BackendOption, JobsOption, SchedulerOption
 
 if TYPE_CHECKING:
     from stopwise.problem import Problem
@@ -29,10 +29,10 @@ def command(
     engine: Annotated[
         str, typer.Option(help="'auto', 'fast', or 'reference' for the literal loop.")
     ] = "auto",
-    jobs: Jobs = -1,
-    backend: Backend = "auto",
-    scheduler: Scheduler = None,
-    as_json: AsJson = False,
+    jobs: JobsOption = -1,
+    backend: BackendOption = "auto",
+    scheduler: SchedulerOption = None,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Simulate a policy on PROBLEM.json and print its regret, stage shares and curve.
 

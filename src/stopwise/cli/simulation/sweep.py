@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stopwise.cli.shared.run_options import AsJson, Backend, Jobs, Scheduler
+from stopwise.cli.shared.run_options import AsJsonOption, BackendOption, JobsOption, SchedulerOption
 
 if TYPE_CHECKING:
     import polars
@@ -24,10 +24,10 @@ def command(
         Path | None,
         typer.Option(help="Folder of the results; usually GRID-sweep beside GRID.toml."),
     ] = None,
-    jobs: Jobs = -1,
-    backend: Backend = "auto",
-    scheduler: Scheduler = None,
-    as_json: AsJson = False,
+    jobs: JobsOption = -1,
+    backend: BackendOption = "auto",
+    scheduler: SchedulerOption = None,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Simulate every policy of GRID.toml on every problem at every horizon; write Parquet.
 

@@ -19,8 +19,8 @@ from stopwise.live.batching.items import SegmentOf, Segments, parts, parts_async
 from stopwise.live.batching.progress import Progress, reporting
 from stopwise.live.calling.answer import Answer
 
-Run = Callable[[Any, Any], Batch]
-RunAsync = Callable[[Any, Any], Awaitable[Batch]]
+RunBatch = Callable[[Any, Any], Batch]
+RunBatchAsync = Callable[[Any, Any], Awaitable[Batch]]
 
 
 class Answers:
@@ -38,7 +38,7 @@ class Answers:
 
     def __init__(
         self,
-        run: Run,
+        run: RunBatch,
         items: Iterable[Any],
         batch_size: int | None,
         segment: Segments,
@@ -85,7 +85,7 @@ class AsyncAnswers:
 
     def __init__(
         self,
-        run: RunAsync,
+        run: RunBatchAsync,
         items: Iterable[Any] | AsyncIterable[Any],
         batch_size: int | None,
         segment: Segments,

@@ -17,13 +17,13 @@ _WHOLE, _REAL, _TEXT = "iub", "f", "U"
 _PLAIN_TYPES = {int, bool, str}
 
 
-class Columns:
+class OutputColumns:
     """Outputs of the stages of one batch.
 
     Args:
         size: how many items the batch has.
 
-    >>> columns = Columns(3)
+    >>> columns = OutputColumns(3)
     >>> columns.add(np.arange(3), ["a", "b", "a"]), columns.add(np.array([1]), ["a"])
     (True, True)
     >>> columns.answers(), columns.codes().tolist()

@@ -10,13 +10,13 @@ batch turns from the one into the other at the stage where it becomes necessary.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stopwise.live.batching.batch import Batch
-from stopwise.live.batching.columns import Columns
+from stopwise.live.batching.columns import OutputColumns
 from stopwise.live.batching.items import take
 from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
@@ -63,6 +63,7 @@ def answer_batch(
     items: Any,
     segments: str | Sequence[str],
     deadline: float | None = None,
+    features: Sequence[Mapping[str, Any]] | None = None,
 ) -> Steps:
     """Answer the items of one batch.
 
@@ -72,6 +73,7 @@ def answer_batch(
         items: the items.
         segments: one for all, or one for each.
         deadline: seconds that calls for one item may take together.
+        features: what is known of each item.
     """
     if runner.learner.in_columns and caller.stages[0].batch and deadline is None:
         return (yield from _in_columns(caller, runner, items, segments))
@@ -82,7 +84,8 @@ def answer_batch(
         spent: BudgetError | None = None
         try:
             for at in range(done, len(items)):
-                rounds.append(runner.learner.begin(_segment(segments, at)))
+                known = None if features is None else features[at]
+                rounds.append(runner.learner.begin(_segment(segments, at), known))
         except BudgetError as error:
             spent = error
         if spent is not None and not rounds:
@@ -201,7 +204,7 @@ class _ColumnRounds:
         self.depths = np.empty(size, dtype=np.int64)
         self.probabilities = np.empty(size)
         self.groups: list[_Group] = []
-        self.columns = Columns(size)
+        self.columns = OutputColumns(size)
         for segment, rows in _grouped(segments, size):
             first, number, depths, p = self.learner.begin_many(len(rows), segment)
             if len(rows) == size:

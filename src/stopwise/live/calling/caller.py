@@ -222,7 +222,7 @@ class StageCaller:
     # ---- results -----------------------------------------------------------------------------
 
     def cost_of(self, at: int, tried: Attempt, calls: int, size: int = 1) -> float | None:
-        """What calls on so many items cost, as far as the caller knows; None: the known cost."""
+        """What calls on `size` items cost, as far as the caller knows; None: the known cost."""
         if self.clock:
             return tried.seconds
         return None if calls == 1 else calls * size * self.stages[at].cost

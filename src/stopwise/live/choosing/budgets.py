@@ -108,7 +108,7 @@ class Budgets:
             round.reserved = 0.0
 
     def allows(self, cost_so_far: float, next_cost: float) -> bool:
-        """Whether an item that has cost so much may call a stage that costs so much more."""
+        """Whether the item's budget pays for a stage of this cost after what was spent so far."""
         return self.item_budget is None or cost_so_far + next_cost <= self.item_budget * (1 + 1e-9)
 
 

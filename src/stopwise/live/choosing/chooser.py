@@ -9,7 +9,7 @@ import numpy as np
 from stopwise.costs import Costs
 from stopwise.decisions import first_passing_stage
 from stopwise.evidence import Evidence
-from stopwise.live.choosing.draws import Draws
+from stopwise.live.choosing.draws import RoundDraws
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.settings import LearnerSettings
@@ -29,7 +29,7 @@ class Chooser:
 
     def reseed(self, seed: int, writer: int = 0) -> None:
         """Belong to this seed and writer from now on."""
-        self.draws = Draws(seed, writer)
+        self.draws = RoundDraws(seed, writer)
 
     def distribution(
         self, counters: SegmentCounters, tally: Tally, number: int, costs: Costs, deepest: int
@@ -126,7 +126,9 @@ def deterministic_stage(evidence: Evidence, costs: Costs) -> int:
     >>> deterministic_stage(Evidence.from_counts(seen, disagreed), costs)
     0
     """
-    seen, x = evidence.seen, costs.thresholds
+    seen, thresholds = evidence.seen, costs.thresholds
     # A pair that was never seen rules nothing out, but for a threshold above any disagreement.
     rates = np.divide(evidence.disagreed, seen, out=np.full(seen.shape, np.inf), where=seen > 0)
-    return first_passing_stage(np.where(x >= 1, np.inf, x), np.where(x >= 1, 0.0, rates))
+    return first_passing_stage(
+        np.where(thresholds >= 1, np.inf, thresholds), np.where(thresholds >= 1, 0.0, rates)
+    )

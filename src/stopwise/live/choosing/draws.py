@@ -13,15 +13,15 @@ _BLOCK = 1 << BITS
 LOW_BITS = _BLOCK - 1
 
 
-class Draws:
+class RoundDraws:
     """The uniform number of every round of one writer.
 
     Args:
         seed: of the learner.
         writer: which of several learners that share one store; 0 where there is one.
 
-    >>> first = Draws(1).uniform(5)
-    >>> Draws(1).uniforms(4, 3)[1] == first
+    >>> first = RoundDraws(1).uniform(5)
+    >>> RoundDraws(1).uniforms(4, 3)[1] == first
     np.True_
     """
 

@@ -16,7 +16,12 @@
 """
 
 from stopwise.live.comparing.choices import letter
-from stopwise.live.comparing.comparator import Agree, Comparator, Key, MisusedComparatorError
+from stopwise.live.comparing.comparator import (
+    Agree,
+    Comparator,
+    KeyFunction,
+    MisusedComparatorError,
+)
 from stopwise.live.comparing.json_values import fenced_json, json_fields, tool_call
 from stopwise.live.comparing.numbers import number
 from stopwise.live.comparing.own import by, by_key, judge, make_comparator
@@ -27,7 +32,7 @@ from stopwise.live.comparing.votes import majority_vote
 __all__ = [
     "Agree",
     "Comparator",
-    "Key",
+    "KeyFunction",
     "MisusedComparatorError",
     "by",
     "by_key",

@@ -19,9 +19,9 @@ from stopwise.evidence import ABSTAINED
 from stopwise.live.calling import background
 from stopwise.live.calling.stage import Reported
 
-Key = Callable[[Any], Hashable | Awaitable[Hashable]]
-Verdict = bool | None | Reported
-Agree = Callable[[Any, Any], Verdict | Awaitable[Verdict]]
+KeyFunction = Callable[[Any], Hashable | Awaitable[Hashable]]
+AgreeResult = bool | None | Reported
+Agree = Callable[[Any, Any], AgreeResult | Awaitable[AgreeResult]]
 
 _LOOP_FIX = "the comparator is async; await round.end_async() or Cascade.answer_async instead"
 
@@ -53,7 +53,7 @@ class Comparator:
     """
 
     label: str
-    key: Key | None = None
+    key: KeyFunction | None = None
     agree: Agree | None = None
     may_abstain: bool = False
     quick: bool = False

@@ -12,11 +12,11 @@ from typing import Any
 
 from stopwise.checks import fail, whole_number
 from stopwise.live.calling.locks import ForkSafeLock
-from stopwise.live.comparing.comparator import Agree, Comparator, Key
+from stopwise.live.comparing.comparator import Agree, Comparator, KeyFunction
 from stopwise.live.comparing.texts import exact, folded
 
 
-def by_key(key: Key, label: str | None = None, *, quick: bool = False) -> Comparator:
+def by_key(key: KeyFunction, label: str | None = None, *, quick: bool = False) -> Comparator:
     """Answers agree when a function of each gives the same; None from it is an abstention.
 
     Args:

@@ -89,7 +89,7 @@ class FastTs:
         ]
         self._rows = [[pair_number(i, j) for j in range(i + 1, count)] for i in range(count - 1)]
         self._pairs: list[_Pair] = []
-        self._still = 0  # so many more observations cannot change the distribution
+        self._still = 0  # number of further observations that cannot change the distribution
         self._noted: list[Sequence[tuple[int, bool]]] = []
         self.current: tuple[Sequence[float], Sequence[float]] | None = None
 

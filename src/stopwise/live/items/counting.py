@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import FloatArray
 from stopwise.checks import StopwiseError
 from stopwise.live.items.row import ItemRow
 from stopwise.policies.per_item.learning import EPOCHS
 from stopwise.situations.binning import Binning
-from stopwise.situations.observations import NOT_CALLED, FloatArray, Observations
+from stopwise.situations.observations import NOT_CALLED, Observations
 from stopwise.situations.transitions import Transitions
 
 
@@ -38,7 +40,7 @@ def observations_of(rows: Sequence[ItemRow], stage_count: int) -> Observations:
     )
 
 
-def _column(values: Sequence[float | str | None]) -> NDArray[np.str_] | FloatArray:
+def _column(values: Sequence[Any]) -> NDArray[np.str_] | FloatArray:
     if any(isinstance(value, str) for value in values):
         return np.asarray(["nan" if value is None else str(value) for value in values])
     return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -11,13 +11,15 @@ from stopwise.costs import Costs
 from stopwise.live.comparing.reader import Reader
 from stopwise.live.counters.pairs import added_by, pair_list
 from stopwise.live.items.counting import copy_of
-from stopwise.live.items.features import SEGMENT
+from stopwise.live.items.features import SEGMENT, check_cells
 from stopwise.live.items.memory import ItemMemory
-from stopwise.live.items.path import Deciding, Path
-from stopwise.live.items.row import ItemRow
+from stopwise.live.items.path import Deciding, ItemPath
+from stopwise.live.items.regressing import known_so_far
+from stopwise.live.items.row import Features, ItemRow, checked_features
 from stopwise.live.items.shared import ItemState
 from stopwise.live.round import Round
-from stopwise.policies.per_item.rule import Decision, Rule
+from stopwise.policies.per_item.logistic.rule import LogisticRule
+from stopwise.policies.per_item.rule import Rule, RuleDecision
 from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.situations.binning import Binning
 from stopwise.situations.observations import MOST_STAGES
@@ -35,7 +37,8 @@ class ItemDecider:
         stages: their names.
         costs: what stages and mistakes cost, asked for whenever a rule is made.
         reader: compares outputs.
-        rule: one to begin with, fitted on a log; its bins are kept, its counts are added to.
+        rule: one to begin with, fitted on a log; its bins are kept, its counts are added to. One of
+            regressions decides as it was fitted, whatever is counted.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class ItemDecider:
         stages: tuple[str, ...],
         costs: Callable[[], Costs],
         reader: Reader,
-        rule: Rule | None = None,
+        rule: Rule | LogisticRule | None = None,
     ) -> None:
         if len(stages) > MOST_STAGES:
             raise fail("stages", len(stages), f"at most {MOST_STAGES} for a per-item policy")
@@ -55,7 +58,8 @@ class ItemDecider:
             )
         self.policy = policy
         self.stages = stages
-        self.given = rule
+        self.given: Transitions | None = None
+        self._regressions: LogisticRule | None = None
         self.memory = ItemMemory(len(stages), self.first_rounds)
         self._reader = reader
         self._costs = costs
@@ -69,7 +73,12 @@ class ItemDecider:
         elif rule is not None:
             if rule.stages != stages:
                 raise fail("rule", list(rule.stages), f"a rule of {list(stages)}")
-            self.begin_with(rule.counts)
+            if isinstance(rule, LogisticRule):
+                self._regressions = rule
+                self.given = Transitions(rule.columns.binning)
+            else:
+                self.given = rule.counts
+            self.begin_with(self.given)
 
     @property
     def first_rounds(self) -> int:
@@ -78,8 +87,9 @@ class ItemDecider:
 
     def _decide_by(self, counts: Transitions, *, settled: bool) -> None:
         """From the next round on, decide by the rule that these counts give."""
-        rule = self.policy.rule(self.stages, counts, self._costs())
-        self._by = Deciding.by(rule, counts.binning, settled=settled)
+        own = self._regressions
+        rule = self.policy.rule(self.stages, counts, self._costs()) if own is None else None
+        self._by = Deciding.by(rule, counts.binning, settled=settled, regressions=own)
 
     # ---- deciding -----------------------------------------------------------------------------
 
@@ -94,7 +104,14 @@ class ItemDecider:
         round.full_chance = rate + (1 - rate) * chance
         round.full_run = uniform < round.full_chance
         round.looks = True
-        round.path = Path(self._by)
+        round.path = ItemPath(self._by)
+
+    def know(self, round: Round, features: Mapping[str, Any]) -> None:
+        """Take what is known of the item, before its first stage is called."""
+        known = checked_features(features)
+        if self.given is None:
+            check_cells(known, round.segment)
+        round.features = known
 
     def stops(self, round: Round) -> bool:
         """Whether a round stops after the stages it has called."""
@@ -150,14 +167,24 @@ class ItemDecider:
                 sure = round.confidences[stage]
             cell = 0 if cell_of is None else cell_of(self._features(round))
             key = path.extend(round.outputs[stage], sure, cell, self._differ(round, stage))
-            # Before there is a rule, a round that is no full run is one that cannot pay.
-            if round.rule_depth is None and (
-                stage == last or rule is None or rule.stops(stage, key)
-            ):
+            if round.rule_depth is not None:
+                continue
+            if by.regressions is not None and stage < last:
+                stops = self._decide(by.regressions, round, stage).stop
+            else:
+                # Before there is a rule, a round that is no full run is one that cannot pay.
+                stops = stage == last or rule is None or rule.stops(stage, key)
+            if stops:
                 round.rule_depth = stage
 
+    def _decide(self, rule: LogisticRule, round: Round, stage: int) -> RuleDecision:
+        """What regressions say of a round after a stage."""
+        assert round.path is not None
+        said, sure = round.path.labels[: stage + 1], round.confidences or ()
+        return rule.decide(stage, known_so_far(rule, said, sure, self._features(round)))
+
     @staticmethod
-    def _features(round: Round) -> Mapping[str, float | str]:
+    def _features(round: Round) -> Features:
         """What was known of the item before its first call."""
         known = round.features
         if not round.segment:
@@ -255,12 +282,17 @@ class ItemDecider:
         with self._lock:
             return None if self.memory.counts is None else copy_of(self.memory.counts)
 
-    def explain(self, round: Round) -> list[Decision]:
+    def explain(self, round: Round) -> list[RuleDecision]:
         """What the rule says of each situation that a round went through."""
         path = round.path
-        if path is None or not isinstance(path.by.rule, Rule):
+        if path is None:
             return []
         keys = path.keys[: len(self.stages) - 1]
+        if path.by.regressions is not None:
+            rule = path.by.regressions
+            return [self._decide(rule, round, stage) for stage in range(len(keys))]
+        if not isinstance(path.by.rule, Rule):
+            return []
         return [path.by.rule.decide(stage, key) for stage, key in enumerate(keys)]
 
     def to_form(self) -> dict[str, Any]:

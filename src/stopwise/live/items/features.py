@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Any
 
 from stopwise.checks import fail
-from stopwise.situations.binning import Binning, FeatureBins
+from stopwise.live.items.row import Features
+from stopwise.situations.binning import MOST_FEATURES, Binning, FeatureBins
 
 SEGMENT = "segment"
 """The feature that every round has, if segments are used."""
 
-Finder = Callable[[Mapping[str, float | str]], int]
+Finder = Callable[[Features], int]
 
 
 def cell_finder(binning: Binning) -> Finder | None:
@@ -26,7 +28,7 @@ def cell_finder(binning: Binning) -> Finder | None:
         return None
     parts = [(feature.name, feature.cells, _bin_finder(feature)) for feature in binning.features]
 
-    def find(features: Mapping[str, float | str]) -> int:
+    def find(features: Features) -> int:
         cell = 0
         for name, cells, bin_of in parts:
             cell = cell * cells + bin_of(features.get(name))
@@ -35,25 +37,47 @@ def cell_finder(binning: Binning) -> Finder | None:
     return find
 
 
-def _bin_finder(feature: FeatureBins) -> Callable[[float | str | None], int]:
+def check_cells(features: Features, segment: str) -> None:
+    """Refuse features that a table of situations cannot be cut by.
+
+    >>> check_cells({"meaning": (0.1, 0.2)}, "")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: feature meaning: got (0.1, 0.2), but need a number or a text; ...
+    """
+    for name, value in features.items():
+        if isinstance(value, tuple):
+            raise fail(
+                f"feature {name}", value,
+                "a number or a text; a rule of per-item-logistic takes vectors",
+            )  # fmt: skip
+    names = [SEGMENT, *features] if segment else list(features)
+    if len(names) > MOST_FEATURES:
+        raise fail(
+            "features", names,
+            f"at most {MOST_FEATURES}, the segment included, or a rule that was fitted on them",
+        )  # fmt: skip
+
+
+def _bin_finder(feature: FeatureBins) -> Callable[[Any], int]:
     if feature.values:
         known = {value: at for at, value in enumerate(feature.values)}
         other = len(known)
         return lambda value: known.get("nan" if value is None else _as_text(value), other)
     edges = feature.edges
 
-    def bin_of(value: float | str | None) -> int:
+    def bin_of(value: Any) -> int:
         if value is None:
             return len(edges) + 1
-        if isinstance(value, str):
+        if type(value) is not float:
             raise fail(f"feature {feature.name}", value, "a number, as the rule was fitted on")
         return bisect_right(edges, value)
 
     return bin_of
 
 
-def _as_text(value: float | str) -> str:
+def _as_text(value: Any) -> str:
     """A number as a log writes it: 3, not 3.0."""
-    if isinstance(value, str):
-        return value
-    return str(int(value)) if value == int(value) else str(value)
+    if type(value) is float and value == int(value):
+        return str(int(value))
+    return str(value)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from stopwise.evidence import ABSTAINED
 from stopwise.live.items.features import Finder, cell_finder
 from stopwise.live.items.row import LONGEST_LABEL, label_of
+from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.situation import StoppingRule
 from stopwise.situations.binning import MISSING_BIN, OTHER_LABEL, Binning, written
 from stopwise.situations.keys import encode, final_key, partition_code
@@ -25,6 +26,7 @@ class Deciding(NamedTuple):
         epoch: the name of the binning.
         cell_of: the cell of an item by its features; None where there are none.
         settled: whether the bins are not cut again.
+        regressions: a rule that looks at the numbers themselves, in the place of `rule`.
     """
 
     rule: StoppingRule | None = None
@@ -32,18 +34,26 @@ class Deciding(NamedTuple):
     epoch: str | None = None
     cell_of: Finder | None = None
     settled: bool = False
+    regressions: LogisticRule | None = None
 
     @classmethod
-    def by(cls, rule: StoppingRule | None, binning: Binning, *, settled: bool) -> Deciding:
+    def by(
+        cls,
+        rule: StoppingRule | None,
+        binning: Binning,
+        *,
+        settled: bool,
+        regressions: LogisticRule | None = None,
+    ) -> Deciding:
         """From now on by this rule."""
-        return cls(rule, binning, binning.epoch, cell_finder(binning), settled)
+        return cls(rule, binning, binning.epoch, cell_finder(binning), settled, regressions)
 
 
-class Path:
+class ItemPath:
     """What is known of one item so far.
 
     >>> binning = Binning(edges=((0.5,), ()), labels=(("no", "yes"), ("no", "yes")))
-    >>> path = Path(Deciding.by(None, binning, settled=True))
+    >>> path = ItemPath(Deciding.by(None, binning, settled=True))
     >>> key = path.extend("yes", 0.9, 0, None)
     >>> from stopwise.situations.keys import decode
     >>> decode(key)

@@ -18,6 +18,8 @@ from stopwise.situations.observations import MOST_STAGES
 LONGEST_LABEL = 64
 """Longer outputs are no labels: of them only a hash is kept, by which equal ones are known."""
 
+Features = Mapping[str, "float | str | tuple[float, ...]"]
+
 _LARGEST = 2**62
 _FIELDS = (
     "labels", "groups", "features", "epoch", "keys", "full", "chance", "rule", "cut", "promised",
@@ -32,7 +34,8 @@ class ItemRow:
         labels: what each stage said, as far as it was called; None where it abstained.
         groups: which of them agree: equal numbers; -1 where a stage abstained.
         confidences: how sure each stage said it was.
-        features: what was known of the item before its first call.
+        features: what was known of the item before its first call: numbers, texts, and vectors of
+            numbers as far as a rule takes them.
         epoch, keys: its situations, and the binning that they are counted by.
         full: whether it was a full run; `chance` is the probability that it became one.
         rule: the stage at which the rule stops; None where it was not asked that far.
@@ -49,7 +52,7 @@ class ItemRow:
     labels: tuple[str | None, ...] = ()
     groups: tuple[int, ...] = ()
     confidences: tuple[float | None, ...] = ()
-    features: Mapping[str, float | str] = field(default_factory=dict)
+    features: Features = field(default_factory=dict)
     epoch: str | None = None
     keys: tuple[int, ...] = ()
     full: bool = False
@@ -135,21 +138,21 @@ def label_of(text: str) -> str:
     return "text " + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:17]
 
 
-def checked_features(features: Any) -> dict[str, float | str]:
-    """What is known of an item: texts and numbers by name. Nothing known is left out.
+def checked_features(features: Any) -> dict[str, float | str | tuple[float, ...]]:
+    """What is known of an item: numbers, texts and vectors by name. What is blank is left out.
 
-    >>> checked_features({"length": 3, "country": "de", "age": None})
-    {'length': 3.0, 'country': 'de'}
+    >>> checked_features({"length": 3, "country": "de", "age": None, "meaning": [0.5, 1]})
+    {'length': 3.0, 'country': 'de', 'meaning': (0.5, 1.0)}
     >>> checked_features({"words": ["a"]})
     Traceback (most recent call last):
     ...
-    stopwise.checks.StopwiseError: feature words: got ['a'], but need a number or a text
+    stopwise.checks.StopwiseError: feature words: got ['a'], but need a number, a text or a ...
     """
     if features is None:
         return {}
     if not isinstance(features, Mapping):
         raise fail("features", features, "an object of numbers and texts by name")
-    found: dict[str, float | str] = {}
+    found: dict[str, float | str | tuple[float, ...]] = {}
     for name, value in features.items():
         if not isinstance(name, str):
             raise fail("features", name, "names that are text")
@@ -160,15 +163,25 @@ def checked_features(features: Any) -> dict[str, float | str]:
         elif isinstance(value, bool):
             found[name] = str(value).lower()
         else:
-            try:
-                number = float(value)
-            except (TypeError, ValueError, OverflowError):
-                raise fail(f"feature {name}", value, "a number or a text") from None
-            if math.isinf(number):
-                raise fail(f"feature {name}", value, "a finite number")
-            if not math.isnan(number):
-                found[name] = number
+            given = getattr(value, "tolist", lambda value=value: value)()  # of NumPy and its kin
+            if isinstance(given, (list, tuple)):
+                found[name] = tuple(_number(name, value, one) for one in given)
+            elif not isinstance(given, float) or not math.isnan(given):
+                found[name] = _number(name, value, given)
     return found
+
+
+def _number(name: str, given: Any, value: Any) -> float:
+    accepted = "a number, a text or a vector of finite numbers"
+    if isinstance(value, (str, bytes)):
+        raise fail(f"feature {name}", given, accepted)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise fail(f"feature {name}", given, accepted) from None
+    if not math.isfinite(number):
+        raise fail(f"feature {name}", given, accepted)
+    return number
 
 
 def _list(field_: str, values: Any, called: int) -> list[Any]:

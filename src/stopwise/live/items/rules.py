@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.rule import Rule
 
+AnyRule = Rule | LogisticRule
+"""A rule that `stopwise fit` makes: a table of situations, or regressions."""
 
-def read_rule(given: Rule | str | Path | None) -> Rule | None:
+
+def read_rule(given: AnyRule | str | Path | None) -> AnyRule | None:
     """A rule, or the one in a file that `stopwise fit` wrote.
 
     >>> read_rule("nowhere.json")
@@ -19,7 +23,7 @@ def read_rule(given: Rule | str | Path | None) -> Rule | None:
     ...
     stopwise.checks.StopwiseError: rule nowhere.json: there is no such file
     """
-    if given is None or isinstance(given, Rule):
+    if given is None or isinstance(given, Rule | LogisticRule):
         return given
     if not isinstance(given, str | Path):
         raise fail("rule", given, "a Rule or the file that stopwise fit wrote")
@@ -29,10 +33,13 @@ def read_rule(given: Rule | str | Path | None) -> Rule | None:
         raise StopwiseError(f"rule {given}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StopwiseError(f"rule {given}: cannot be read ({error})") from None
-    return Rule.from_json(text)
+    form = parse_json_object(f"rule {given}", text)
+    if form.get("rule") == "per-item-logistic":
+        return LogisticRule.from_dict(form)
+    return Rule.from_dict(form)
 
 
-def follow_rule(policy: Policy, rule: Rule | None) -> Policy:
+def follow_rule(policy: Policy, rule: AnyRule | None) -> Policy:
     """A policy that goes on as a rule was fitted, as far as nothing else was asked of it.
 
     >>> from stopwise.costs import Costs

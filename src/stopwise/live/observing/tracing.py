@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -79,17 +79,33 @@ class TracedCascade(Cascade):
         ]
         super().__init__(traced, policy, **settings)
 
-    def answer(self, item: Any, *, segment: str = "", deadline: float | None = None) -> Answer:
+    def answer(
+        self,
+        item: Any,
+        *,
+        segment: str = "",
+        deadline: float | None = None,
+        features: Mapping[str, Any] | None = None,
+    ) -> Answer:
         """Answer one item, inside a span; see `Cascade.answer`."""
         with self._round_span(segment) as span:
-            return _note(span, super().answer(item, segment=segment, deadline=deadline))
+            answer = super().answer(item, segment=segment, deadline=deadline, features=features)
+            return _note(span, answer)
 
     async def answer_async(
-        self, item: Any, *, segment: str = "", deadline: float | None = None
+        self,
+        item: Any,
+        *,
+        segment: str = "",
+        deadline: float | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Answer:
         """The same, awaited."""
         with self._round_span(segment) as span:
-            return _note(span, await super().answer_async(item, segment=segment, deadline=deadline))
+            answer = await super().answer_async(
+                item, segment=segment, deadline=deadline, features=features
+            )
+            return _note(span, answer)
 
     def _round_span(self, segment: str) -> Any:
         return self._tracer.start_as_current_span(

@@ -127,11 +127,9 @@ class RoundLog:
     def _begin_items(self, items: ItemDecider) -> None:
         """Decide by what the log holds; a rule that it does not know yet is written to it."""
         given, counts = items.given, items.memory.counts
-        if given is not None and (
-            counts is None or counts.binning.epoch != given.counts.binning.epoch
-        ):
-            self.add_transitions(given.counts)
-            items.memory.start_from(given.counts)
+        if given is not None and (counts is None or counts.binning.epoch != given.binning.epoch):
+            self.add_transitions(given)
+            items.memory.start_from(given)
         items.resume()
 
     def _replay(self, settings: LearnerSettings, seed: int, counters: SegmentCounters) -> bool:

@@ -133,7 +133,7 @@ class SqlStore(ABC):
             len(items.stages),
             items.first_rounds,
             items.take,
-            None if items.given is None else items.given.counts,
+            items.given,
         )
 
     def _check_cascade(self, connection: Connection, settings: LearnerSettings, seed: int) -> None:
@@ -401,7 +401,7 @@ class SqlStore(ABC):
             return self._items.read(connection)
 
     def grant(self, least: float, most: float, budget: float) -> float | None:
-        """Take a part of the budget: between least and most, or 0 where so much is not left."""
+        """Take a part of the budget: between least and most, or 0 where less is left."""
         connection = self._connected()
         try:
             with connection.transaction():

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from stopwise.arrays import IntArray
 from stopwise.costs import FloatArray
 from stopwise.logs.agreeing.seen import Seen
-from stopwise.situations.observations import NOT_CALLED, IntArray
+from stopwise.situations.observations import NOT_CALLED
 
 _MOST_LABELS = 8
 

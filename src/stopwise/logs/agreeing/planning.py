@@ -17,16 +17,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logit
 
+from stopwise.arrays import IntArray
 from stopwise.costs import FloatArray
 from stopwise.logs.agreeing.looks import Design, differences_met
 from stopwise.logs.agreeing.seen import Seen
-from stopwise.situations.observations import IntArray
 
 _PRICES = np.geomspace(0.3, 300, 25)
 """Prices that are tried, in units of the last stage's cost."""
 
 _WRONG_BY = (0.7, 1.0, 1.4)
-"""Risks are estimated from few rows: a design should do well if they are off by so much."""
+"""Risks are estimated from few rows: a design should do well if they are off by this factor."""
 
 _PULL = np.array([1e-3, 0.1, 0.3])
 
@@ -50,7 +50,7 @@ class Onward(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class StoppingPlan:
     """Where items stop at one price.
 
     Attributes:
@@ -80,7 +80,7 @@ class Plan:
         return differences, cost
 
 
-def make_plan(price: float, risks: Sequence[FloatArray], seen: Seen) -> Plan:
+def make_plan(price: float, risks: Sequence[FloatArray], seen: Seen) -> StoppingPlan:
     """Optimal stopping on the looked-at rows, given their risks after every stage."""
     last = seen.last
     rows = len(risks[0])
@@ -100,12 +100,12 @@ def make_plan(price: float, risks: Sequence[FloatArray], seen: Seen) -> Plan:
             differences[on] = way.differences[on]
         ends[stage] = value, cost, differences
         onward.append(ways)
-    return Plan(price, tuple(risks), tuple(reversed(onward)))
+    return StoppingPlan(price, tuple(risks), tuple(reversed(onward)))
 
 
 def best_design(
     possible: Sequence[Design], risks: Sequence[FloatArray], first: FloatArray, seen: Seen
-) -> tuple[Design, Plan]:
+) -> tuple[Design, StoppingPlan]:
     """The design and the price that should avoid most cost.
 
     Args:

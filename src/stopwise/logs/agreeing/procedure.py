@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.costs import FloatArray
 from stopwise.logs.agreeing.describing import Describer
 from stopwise.logs.agreeing.looks import Design, designs
@@ -29,7 +30,7 @@ from stopwise.logs.agreeing.planning import best_design
 from stopwise.logs.agreeing.regression import fit_logistic, risks
 from stopwise.logs.agreeing.seen import Seen
 from stopwise.logs.agreeing.taking import SHARES, Taking, ladder
-from stopwise.situations.observations import NOT_CALLED, IntArray
+from stopwise.situations.observations import NOT_CALLED
 
 _FIRST = (1.2, 2.0)
 """How many items run to the end at first, in roots of their number; more with stages between."""
@@ -39,7 +40,7 @@ _FEWEST_TAKEN = 50
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemOutcomes:
     """What became of every item.
 
     Attributes:
@@ -106,7 +107,7 @@ def keep_promise(
     alpha: float,
     random: np.random.Generator,
     features: Mapping[str, NDArray[Any]] | None = None,
-) -> Outcome:
+) -> ItemOutcomes:
     """Answer all items so that more than `allowed` differ with a chance of at most `alpha`.
 
     Args:
@@ -145,7 +146,7 @@ def keep_promise(
     early = taking.answered_early()
     stages[early] = at[early]
     seen.reach(np.flatnonzero(stages == seen.last), seen.last)
-    return Outcome(stages, looked, taking.design, taking.found, plan.price)
+    return ItemOutcomes(stages, looked, taking.design, taking.found, plan.price)
 
 
 def _draw_first(count: int, last: int, random: np.random.Generator) -> IntArray:

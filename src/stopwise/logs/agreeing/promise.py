@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.checks import fail, finite_number, whole_number
 from stopwise.costs import Calls
 from stopwise.display import frame, html_table
-from stopwise.logs.agreeing.procedure import Outcome, keep_promise
+from stopwise.logs.agreeing.procedure import ItemOutcomes, keep_promise
 from stopwise.logs.agreeing.seen import FromRows, Seen
 from stopwise.logs.formatting import amount, round_share, share
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 
 if TYPE_CHECKING:
     import polars
@@ -285,7 +286,7 @@ def check_promise(agree: float, level: float, count: int) -> tuple[int, float]:
     return allowed_differences(share_asked, count), RESERVE * (1 - sure)
 
 
-def _agreement(rows: Observations, calls: Calls, outcome: Outcome) -> float:
+def _agreement(rows: Observations, calls: Calls, outcome: ItemOutcomes) -> float:
     """The share of answers that are the last stage's, from all outputs: only the log knows it."""
     everything = Seen(FromRows(rows), np.zeros(rows.stage_count), calls)
     everyone = np.arange(len(rows))

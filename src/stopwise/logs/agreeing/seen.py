@@ -6,11 +6,12 @@ from typing import Protocol
 
 import numpy as np
 
+from stopwise.arrays import IntArray
 from stopwise.costs import Calls, FloatArray
-from stopwise.situations.observations import ABSTAINED, NOT_CALLED, IntArray, Observations
+from stopwise.situations.observations import ABSTAINED, NOT_CALLED, Observations
 
 
-class Source(Protocol):
+class OutputSource(Protocol):
     """Where outputs come from: a log that has them all, or stages that are called."""
 
     def __len__(self) -> int:
@@ -64,7 +65,7 @@ class Seen:
     (array([7., 0.]), array([ 1, -2]))
     """
 
-    def __init__(self, source: Source, own_costs: FloatArray, calls: Calls) -> None:
+    def __init__(self, source: OutputSource, own_costs: FloatArray, calls: Calls) -> None:
         self._source = source
         self.own_costs = np.asarray(own_costs, dtype=np.float64)
         self.calls = calls

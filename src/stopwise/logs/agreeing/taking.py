@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.logs.agreeing.looks import Design, least_rate
-from stopwise.situations.observations import IntArray
 
 SHARES = (0.6, 0.25, 0.15)
 """What each design of a ladder may use of the chance that the promise is broken."""

@@ -10,7 +10,7 @@ from stopwise.logs.formatting import printable
 from stopwise.logs.reading.labels import fold_labels
 
 _ENOUGH = 3
-"""From so many labels on, none of which any stage gives, they are taken to be written wrongly."""
+"""From this number of labels on, if no stage gives any of them, they count as written wrongly."""
 
 
 def check_names(plan: AuditPlan) -> None:

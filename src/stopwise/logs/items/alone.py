@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from stopwise.agreement import partitions
+from stopwise.arrays import IntArray
 from stopwise.costs import Costs
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.items.held_out import WayToStop, mean_lower_bound, score_way
 from stopwise.logs.reading.rows import LogRows
 from stopwise.policies.per_item.alone import AloneRule, Followed
 from stopwise.situations.binning import Binning
-from stopwise.situations.observations import IntArray
 from stopwise.situations.references import hold_against
 from stopwise.situations.transitions import Transitions
 

@@ -8,6 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
+from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError, fail, parse_json_object, whole_number
 from stopwise.costs import Costs
 from stopwise.logs.items.analysis import FEWEST_ROWS
@@ -19,7 +20,6 @@ from stopwise.policies.per_item.alone import ALONE, AloneRule
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.logistic.words import weights_in_words
 from stopwise.policies.per_item.rule import Rule
-from stopwise.situations.observations import IntArray
 from stopwise.storage import write_whole
 
 POLICIES = ("per-item", "per-item-logistic")

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stopwise.arrays import IntArray
 from stopwise.costs import Costs
 from stopwise.logs.items.held_out import HeldOut
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.keys import situations
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 
 FACTORS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, 3.0, 6.0, 15.0, 50.0)
 """Mistake costs that are tried, as multiples of the one given."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.costs import Costs, FloatArray
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 from stopwise.situations.references_base import differs_from
 from stopwise.situations.risks import carry_back
 from stopwise.situations.transitions import Transitions

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED, Evidence
@@ -24,7 +25,6 @@ from stopwise.policies.base import Policy
 from stopwise.policies.per_item.alone import AloneRule, full_run_probability
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.situation import ItemPolicy
-from stopwise.problem import IntArray
 
 _GROWTH = 1.25
 """A per-item rule is made again when full runs have grown by this factor."""

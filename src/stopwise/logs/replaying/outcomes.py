@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,17 +17,17 @@ from stopwise.problem import IntArray
 PARTS = 20
 
 
-class Run(NamedTuple):
-    """What one run did.
+@dataclass(frozen=True)
+class RunDepths:
+    """One run: which rows it met, in order, how deep each round went, and who answered it.
 
     Attributes:
-        order: which rows it met, in order.
-        depths: the stage at which each round stopped, whose answer it has.
         more: what each round cost beyond stopping there, where stages are called alone.
     """
 
-    order: IntArray
+    index: IntArray
     depths: IntArray
+    answering: IntArray
     more: FloatArray | None = None
 
 
@@ -76,11 +75,16 @@ class Scorer:
             self.optimal_stage = optimal_stage(totals)
 
     def values(
-        self, index: IntArray, depths: IntArray, more: FloatArray | None = None
+        self,
+        index: IntArray,
+        depths: IntArray,
+        answering: IntArray | None = None,
+        more: FloatArray | None = None,
     ) -> dict[str, float]:
-        """Averages over the items of a run."""
+        """Averages over the items of a run; by default the stage that is stopped at answers."""
         rows = self.rows
-        answers = rows.answers[index, depths]
+        answering = depths if answering is None else answering
+        answers = rows.answers[index, answering]
         last = rows.answers[index, rows.baseline]
         beyond = 0.0 if more is None else float(more.mean())
         found = {
@@ -89,7 +93,7 @@ class Scorer:
             "no_answer": float((answers < 0).mean()),
         }
         if self._wrong is not None:
-            found["error_rate"] = float(self._wrong[index, depths].mean())
+            found["error_rate"] = float(self._wrong[index, answering].mean())
             total = found["error_rate"] + found["cost"] / rows.costs.mistake_cost
             found["regret"] = total - self.best_total
         return found
@@ -100,16 +104,16 @@ class Scorer:
         return ReplayOutcome(
             name=name,
             stage_share=shares_of(depths, len(self.rows.stages)),
-            **self.values(index, depths, more),
+            **self.values(index, depths, more=more),
         )
 
 
 def summarise(
-    name: str, scorer: Scorer, runs: list[Run]
+    name: str, scorer: Scorer, runs: list[RunDepths]
 ) -> tuple[ReplayOutcome, tuple[tuple[int, tuple[float, ...]], ...]]:
     """The outcome of a policy over its runs, and its stage share in each part of the rounds."""
     count = len(scorer.rows.stages)
-    values = [scorer.values(*run) for run in runs]
+    values = [scorer.values(run.index, run.depths, run.answering, run.more) for run in runs]
     means = {key: float(np.mean([v[key] for v in values])) for key in values[0]}
     widths = {
         f"{key}_half_width": _half_width([v[key] for v in values])

@@ -15,12 +15,12 @@ from stopwise.logs.formatting import amount, share
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import LogRows, read_rows
 from stopwise.logs.replaying.alone import run_alone
-from stopwise.logs.replaying.outcomes import ReplayOutcome, Run, Scorer, baselines, summarise
+from stopwise.logs.replaying.outcomes import ReplayOutcome, RunDepths, Scorer, baselines, summarise
 from stopwise.logs.reporting.drawing import plot_stage_shares
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
-from stopwise.policies.per_item.learning import learn_over
+from stopwise.policies.per_item.learning import run_over
 from stopwise.policies.per_item.situation import ItemPolicy
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
@@ -177,14 +177,15 @@ def replay(
     )
 
 
-def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Generator) -> IntArray:
-    """One run over the rows in this order; the depth of every round.
+def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Generator) -> RunDepths:
+    """One run over the rows in this order: how deep every round goes and who answers it.
 
     The policy is handed the answers at the stages that it called and nothing else.
     """
     if isinstance(policy, ItemPolicy):
         met = rows.observations().where(order)
-        return learn_over(policy, rows.stages, met, rows.costs, rng)[0]
+        run = run_over(policy, rows.stages, met, rows.costs, rng)
+        return RunDepths(order, run.depths, run.answering)
     evidence = Evidence(len(rows.stages))
     answers = rows.counted_answers()[order]
     outputs = [tuple(ABSTAINED if code < 0 else code for code in row) for row in answers.tolist()]
@@ -193,7 +194,7 @@ def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gene
         depth = policy.draw(evidence, at + 1, rows.costs, rng)
         policy.record(evidence, at + 1, output[: depth + 1])
         depths[at] = depth
-    return depths
+    return RunDepths(order, depths, depths)
 
 
 def _runs(
@@ -205,15 +206,16 @@ def _runs(
     seed: int,
     jobs: int,
     progress: Callable[[int, int], None] | None,
-) -> Iterator[Run]:
+) -> Iterator[RunDepths]:
     """Runs in the compiled engine; policies without a kernel in the plain loop."""
-    runs: Iterator[Run]
+    runs: Iterator[RunDepths]
     if has_row_kernel(policy) and not rows.alone:
         compiled = replay_rows(
             policy, rows.counted_answers(), rows.costs, order=order, rounds=length,
             replications=replications, seed=seed, jobs=jobs,
         )  # fmt: skip
-        runs = (Run(run.order, run.depths.astype(np.int64)) for run in compiled)
+        done = ((run.order, run.depths.astype(np.int64)) for run in compiled)
+        runs = (RunDepths(index, depths, depths) for index, depths in done)
     else:
         runs = _plain_runs(rows, policy, order, length, replications, seed, jobs)
     for at, run in enumerate(runs):
@@ -224,7 +226,7 @@ def _runs(
 
 def _plain_runs(
     rows: LogRows, policy: Policy, order: str, length: int, replications: int, seed: int, jobs: int
-) -> Iterator[Run]:
+) -> Iterator[RunDepths]:
     seeds = np.random.SeedSequence(seed).spawn(replications)
     tasks = ((rows, policy, order, length, child) for child in seeds)
     if jobs == 1 or replications == 1:
@@ -238,7 +240,7 @@ def _plain_runs(
 
 def _one(
     rows: LogRows, policy: Policy, order: str, length: int, seed: np.random.SeedSequence
-) -> Run:
+) -> RunDepths:
     order_seed, policy_seed = seed.spawn(2)
     index = np.arange(length)
     if order == "shuffled":
@@ -246,8 +248,8 @@ def _one(
     rng = np.random.default_rng(policy_seed)
     if rows.alone:
         run = run_alone(rows, policy, index, rng)
-        return Run(index, run.answered_by, run.more)
-    return Run(index, run_once(rows, policy, index, rng))
+        return RunDepths(index, run.answered_by, run.answered_by, run.more)
+    return run_once(rows, policy, index, rng)
 
 
 def _with_known_truth(rows: LogRows) -> LogRows:

@@ -6,9 +6,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stopwise.logs.formatting import amount, round_share, share
-from stopwise.logs.items.page import items_section
 from stopwise.logs.judging.verdict import CERTAIN, NOT_KNOWABLE, TOO_FEW_ROWS, Verdict
 from stopwise.logs.reporting import headline, page_detail, plots, words
+from stopwise.logs.reporting.items_page import items_section
 from stopwise.logs.reporting.page_parts import section, table, with_code
 from stopwise.logs.reporting.page_style import STYLE
 from stopwise.logs.reporting.svg import GOOD, GREY, OPEN

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.checks import fail, finite_number, positive_number, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
@@ -32,7 +33,7 @@ from stopwise.policies.contextual.glm import RIDGE, fit_logistic, logistic
 from stopwise.policies.per_item.logistic.features import FeatureColumn
 from stopwise.policies.per_item.situation import RowPolicy
 from stopwise.policies.uss_ucb import bound_of
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 
 MOST_ROUNDS = 20_000
 """Of the rounds that saw a stage, the newest this many are kept to fit theta on."""
@@ -144,6 +145,10 @@ class PairLearner:
                 moved = inverse[j] @ context
                 inverse[j] = inverse[j] - np.outer(moved, moved) / (1 + context @ moved)
         return depths
+
+    def answering(self, rows: Observations) -> IntArray:
+        """The stage that was played, as in the paper."""
+        return np.full(len(rows), rows.stage_count - 1, dtype=np.int64)
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Take finished rounds."""

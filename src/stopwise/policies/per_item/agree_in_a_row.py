@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stopwise.arrays import IntArray
 from stopwise.checks import whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import certain_depth
 from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.situations.keys import decode
-from stopwise.situations.observations import IntArray
 from stopwise.situations.transitions import Transitions
 
 

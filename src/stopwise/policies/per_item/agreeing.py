@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.costs import Costs
 from stopwise.policies.per_item.agreement_guard import AgreementGuard
 from stopwise.policies.per_item.learning import Learned, called
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.situations.keys import situations
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 
 _WANTED_USE = 0.93
 """The part of what may differ that the price aims at; the rest keeps the guard open."""

@@ -8,7 +8,7 @@ was missed is below `most_missed(d)` at all times at once with the promised conf
     integral over p < f of p^d (1 - p)^u  by a Beta(2, 2 (1 - f) / f) law   /   f^d (1 - f)^u
 
 starts at 1 and is a martingale in the differences met, so it ever reaches 1/alpha with a chance of
-at most alpha (Ville). The guard lets items stop early only while even so many missed ones are
+at most alpha (Ville). The guard lets items stop early only while even this number of missed ones is
 within the share that may differ. Nothing is assumed of the items; they may change as they like.
 """
 
@@ -145,7 +145,7 @@ def most_missed(found: int, look_rate: float, alpha: float) -> int:
 
 
 def log_ratio(found: int, missed: int, look_rate: float) -> float:
-    """The logarithm of the martingale, after so many found and missed."""
+    """The logarithm of the martingale, given the numbers found and missed."""
     a = _PRIOR_FOUND
     b = _PRIOR_FOUND * (1 - look_rate) / look_rate
     mixed = betaln(a + found, b + missed) - betaln(a, b)

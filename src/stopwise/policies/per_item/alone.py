@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 
 from stopwise.agreement import partitions
+from stopwise.arrays import IntArray
 from stopwise.checks import fail, known_keys, known_version, parse_json_object, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS, situations
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 from stopwise.situations.references import Held, hold_against
 from stopwise.situations.risks import StageRisks, lean
 from stopwise.situations.transitions import Transitions
@@ -43,8 +44,8 @@ LONGEST = 3
 MANY_STAGES = 6
 """With more stages than this, paths hold at most `LONGEST` stages before the last."""
 
-Path = tuple[int, ...]
-Table = tuple[tuple[int, Mapping[int, int]], ...]
+StagePath = tuple[int, ...]
+KeyTable = tuple[tuple[int, Mapping[int, int]], ...]
 """From fine to coarse: how many bits of a key to cut off, and what to do at each key."""
 
 
@@ -73,7 +74,7 @@ class AloneRule:
     costs: Costs
     binning: Binning
     first: int
-    tables: Mapping[Path, Table]
+    tables: Mapping[StagePath, KeyTable]
     reads: tuple[str, ...] = ()
     rows: int = 0
 
@@ -115,7 +116,7 @@ class AloneRule:
         """Where items are answered and what they cost, given all outputs."""
         return _follow(rows, self.binning, self.tables, self.first, self.costs)
 
-    def next_stage(self, path: Path, key: int) -> int:
+    def next_stage(self, path: StagePath, key: int) -> int:
         """The stage to call after a path in a situation; the last of the path means: stop."""
         for shift, table in self.tables.get(path, ()):
             found = table.get(key >> shift)
@@ -196,7 +197,9 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def _check_tables(stages: tuple[str, ...], first: int, tables: Mapping[Path, Table]) -> None:
+def _check_tables(
+    stages: tuple[str, ...], first: int, tables: Mapping[StagePath, KeyTable]
+) -> None:
     """Refuse a rule that names stages that are not there, or goes back."""
     count = len(stages)
     if first >= count:
@@ -273,7 +276,7 @@ class Followed:
         return float(self.spent.mean())
 
 
-def path_keys(rows: Observations, binning: Binning, path: Path) -> IntArray:
+def path_keys(rows: Observations, binning: Binning, path: StagePath) -> IntArray:
     """The situation of every row after a path: that of a cascade of these stages alone."""
     last = rows.stage_count - 1
     # What follows does not matter: a column behind the path keeps its end from being the final one.
@@ -293,7 +296,7 @@ def path_keys(rows: Observations, binning: Binning, path: Path) -> IntArray:
     return np.asarray(situations(part, cuts)[:, len(path) - 1])
 
 
-def paths(stage_count: int) -> Iterator[Path]:
+def paths(stage_count: int) -> Iterator[StagePath]:
     """All paths after which there is something to decide, longest first.
 
     >>> list(paths(3))
@@ -307,13 +310,13 @@ def paths(stage_count: int) -> Iterator[Path]:
 
 def _work_back(
     rows: Observations, binning: Binning, held: Held, costs: Costs
-) -> tuple[dict[Path, Table], FloatArray]:
+) -> tuple[dict[StagePath, KeyTable], FloatArray]:
     """Tables of all paths, and the value of each first stage, in mistakes, on these rows."""
     last = rows.stage_count - 1
     losses = _losses(rows, held)
     own = costs.per_stage / costs.mistake_cost
-    values: dict[Path, FloatArray] = {}
-    tables: dict[Path, Table] = {}
+    values: dict[StagePath, FloatArray] = {}
+    tables: dict[StagePath, KeyTable] = {}
     for path in paths(rows.stage_count):
         options = [path[-1]]
         columns = [losses[:, path[-1]]]
@@ -357,13 +360,17 @@ def _held_out(rows: Observations, binning: Binning, held: Held, costs: Costs) ->
 
 
 def _follow(
-    rows: Observations, binning: Binning, tables: Mapping[Path, Table], first: int, costs: Costs
+    rows: Observations,
+    binning: Binning,
+    tables: Mapping[StagePath, KeyTable],
+    first: int,
+    costs: Costs,
 ) -> Followed:
     count = len(rows)
     answered_by = np.full(count, first, dtype=np.int64)
     called = np.zeros((count, rows.stage_count), dtype=np.int64)
     called[:, first] = 1
-    waiting: dict[Path, IntArray] = {(first,): np.arange(count)}
+    waiting: dict[StagePath, IntArray] = {(first,): np.arange(count)}
     while waiting:
         path, items = waiting.popitem()
         if path not in tables or not len(items):
@@ -378,7 +385,7 @@ def _follow(
     return Followed(answered_by, called @ costs.per_stage, called)
 
 
-def _decide(table: Table, keys: IntArray, stop: int) -> IntArray:
+def _decide(table: KeyTable, keys: IntArray, stop: int) -> IntArray:
     result = np.full(len(keys), stop, dtype=np.int64)
     for shift, actions in reversed(table):  # coarse first, the finer ones on top
         known = np.asarray(sorted(actions), dtype=np.int64)

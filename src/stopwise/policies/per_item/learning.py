@@ -8,10 +8,13 @@ memory is bounded. The rule is made again when rounds have grown by a quarter, l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.agreement import partitions
+from stopwise.arrays import IntArray
 from stopwise.checks import fail
 from stopwise.costs import Costs
 from stopwise.policies.per_item.situation import (
@@ -23,7 +26,8 @@ from stopwise.policies.per_item.situation import (
 )
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
-from stopwise.situations.observations import NOT_CALLED, IntArray, Observations
+from stopwise.situations.observations import NOT_CALLED, Observations
+from stopwise.situations.references import Held
 from stopwise.situations.transitions import Transitions
 
 GROWTH, LATE_GROWTH, LATE = 1.25, 1.5, 1000
@@ -94,6 +98,13 @@ class Learned:
             return np.zeros(len(rows), dtype=np.int64)
         return self.rule.depths_of(self._keys(rows))
 
+    def answering(self, rows: Observations) -> IntArray:
+        """Of rows that called every stage: whose answer loses least against the reference."""
+        held = getattr(self.rule, "held", None)
+        if held is None:
+            return np.full(len(rows), rows.stage_count - 1, dtype=np.int64)
+        return least_loss(held, rows)
+
     def _keys(self, rows: Observations) -> IntArray:
         """The situations of the next rows under the present bins."""
         assert self.counts is not None
@@ -139,6 +150,20 @@ def rounds_until_next(round: int, first_rounds: int, *, settled: bool) -> int:
     return min([grown, *marks[:1]]) - round
 
 
+def least_loss(held: Held, rows: Observations) -> IntArray:
+    """The stage whose answer loses least, given all outputs; the deepest of equals.
+
+    >>> from stopwise.situations.references import hold_against
+    >>> codes = np.array([[0, 0, 0]] * 40 + [[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 40)
+    >>> rows = Observations(("no", "yes"), codes)
+    >>> held = hold_against(Transitions.of(rows, Binning.fit(rows)))
+    >>> least_loss(held, rows.where(np.array([0, 87]))).tolist()      # two against one
+    [2, 1]
+    """
+    losses = held.loss(partitions(np.where(rows.codes < 0, -1, rows.codes)))
+    return np.asarray(rows.stage_count - 1 - losses[:, ::-1].argmin(axis=1))
+
+
 def joined(parts: list[Observations]) -> Observations:
     """Rows one after the other; of their labels, later ones may only have more.
 
@@ -164,36 +189,52 @@ def joined(parts: list[Observations]) -> Observations:
     )
 
 
-def learn_over(
+class ItemRun(NamedTuple):
+    """What came of a run over a log.
+
+    Attributes:
+        depths: how deep each round went: what is paid for.
+        full: which rounds were full runs.
+        learned: what was learned.
+        answering: whose answer each round gives: that of the stage it stopped at, but after the
+            last stage that of the stage that is likeliest right, given all outputs.
+    """
+
+    depths: IntArray
+    full: NDArray[np.bool_]
+    learned: ItemLearner
+    answering: IntArray
+
+
+def run_over(
     policy: ItemPolicy,
     stages: tuple[str, ...],
     rows: Observations,
     costs: Costs,
     rng: np.random.Generator,
-) -> tuple[IntArray, NDArray[np.bool_], ItemLearner]:
-    """Run a policy over complete rows as if live: depths, which were full runs, what was learned.
+) -> ItemRun:
+    """Run a policy over complete rows as if live.
 
     In each round the policy is shown the stages that it called and no more. Between two makings of
     the rule all rounds are decided at once, which changes nothing: the rule is the same for all.
 
     >>> from stopwise.policies.per_item.policy import PerItem
-    >>> rng = np.random.default_rng(0)
     >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 500))
     >>> costs = Costs.from_stages([1, 5], mistake_cost=20)
-    >>> depths, full, learned = learn_over(PerItem(), ("small", "large"), rows, costs, rng)
-    >>> depths[-4:].tolist(), learned.round       # "no" is never changed, "yes" always
+    >>> run = run_over(PerItem(), ("small", "large"), rows, costs, np.random.default_rng(0))
+    >>> run.depths[-4:].tolist(), run.learned.round     # "no" is never changed, "yes" always
     ([0, 1, 0, 1], 1000)
     """
     draws = rng.random(len(rows))
     full = draws < policy.full_run_probabilities(np.arange(1, len(rows) + 1), costs)
     last = rows.stage_count - 1
     depths = np.full(len(rows), last, dtype=np.int64)
+    answering = depths.copy()
     learned: ItemLearner
     if isinstance(policy, RowPolicy):
         learned = policy.learner(stages, costs)
     elif isinstance(policy, SituationPolicy):
-        learned = Learned(policy, stages, costs)
-        learned.ahead = rows
+        learned = Learned(policy, stages, costs, ahead=rows)
     else:
         raise fail("policy", policy.label(), "one that learns from situations or from rows")
     start = 0
@@ -201,11 +242,26 @@ def learn_over(
         end = min(start + learned.until_next(), len(rows))
         part = rows.where(slice(start, end))
         own = np.where(full[start:end], last, learned.depths(part))
-        depths[start:end] = own
+        depths[start:end] = answering[start:end] = own
+        ended = np.flatnonzero(own == last)
+        if len(ended):
+            answering[start + ended] = learned.answering(part.where(ended))
         learned.record(called(part, own), full[start:end])
         learned.refresh()
         start = end
-    return depths, full, learned
+    return ItemRun(depths, full, learned, answering)
+
+
+def learn_over(
+    policy: ItemPolicy,
+    stages: tuple[str, ...],
+    rows: Observations,
+    costs: Costs,
+    rng: np.random.Generator,
+) -> tuple[IntArray, NDArray[np.bool_], ItemLearner]:
+    """The first three of `run_over`: depths, which were full runs, what was learned."""
+    run = run_over(policy, stages, rows, costs, rng)
+    return run.depths, run.full, run.learned
 
 
 def called(rows: Observations, depths: IntArray) -> Observations:

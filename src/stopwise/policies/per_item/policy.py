@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stopwise.arrays import IntArray
 from stopwise.checks import fail, finite_number, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import optimal_stage
@@ -19,7 +20,6 @@ from stopwise.evidence import Evidence
 from stopwise.policies.base import certain_depth
 from stopwise.policies.per_item.rule import Rule
 from stopwise.policies.per_item.situation import SituationPolicy
-from stopwise.situations.observations import IntArray
 from stopwise.situations.references import TRUST
 from stopwise.situations.transitions import Transitions
 
@@ -61,7 +61,9 @@ class PerItem(SituationPolicy):
 
     def rule(self, stages: tuple[str, ...], counts: Transitions, costs: Costs) -> Rule:
         """The rule that follows from what was counted."""
-        return Rule(stages, counts, costs, self.reference, self.trust)
+        made = Rule(stages, counts, costs, self.reference, self.trust)
+        _ = made.going_on  # now: the counts go on counting, and a rule is of this moment
+        return made
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         """Where nothing is known of an item: the best single stage against the reference."""

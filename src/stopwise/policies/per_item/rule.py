@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stopwise.arrays import IntArray
 from stopwise.checks import fail, known_keys, known_version, parse_json_object
 from stopwise.costs import Costs
 from stopwise.decisions import TIE
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS, situations
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
 from stopwise.situations.references import Held, hold_against
 from stopwise.situations.risks import StageRisks, carry_back, going_on
 from stopwise.situations.transitions import Transitions
@@ -30,7 +31,7 @@ from stopwise.situations.transitions import Transitions
 VERSION = 1
 
 
-class Decision(NamedTuple):
+class RuleDecision(NamedTuple):
     """What the rule says of one situation.
 
     Attributes:
@@ -123,12 +124,12 @@ class Rule:
             on &= ~stops
         return depths
 
-    def decide(self, stage: int, key: int) -> Decision:
+    def decide(self, stage: int, key: int) -> RuleDecision:
         """The decision after a stage, in a situation, with what it rests on."""
         level, at = self._finest(stage, key)
         losses = self.risks[stage].losses[level][at]
         deeper = self.going_on[stage].losses[level][at, 0]
-        return Decision(
+        return RuleDecision(
             stop=bool(losses[stage] <= deeper + TIE),
             losses=tuple(float(loss) for loss in losses),
             here=float(losses[stage] * self.costs.mistake_cost),

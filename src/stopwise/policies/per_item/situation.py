@@ -15,9 +15,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.costs import Costs
 from stopwise.policies.base import Policy
-from stopwise.situations.observations import FloatArray, IntArray, Observations
+from stopwise.situations.observations import Observations
 from stopwise.situations.transitions import Transitions
 
 
@@ -41,6 +42,9 @@ class ItemLearner(Protocol):
 
     def depths(self, rows: Observations) -> IntArray:
         """Where items would stop; of complete rows, but it looks at no stage beyond."""
+
+    def answering(self, rows: Observations) -> IntArray:
+        """Of rows that called every stage: whose answer is the likeliest to be right."""
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Take finished rounds; `full` says which were full runs."""

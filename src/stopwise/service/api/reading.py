@@ -21,12 +21,12 @@ from stopwise.service.cascades.verdicts import (
 from stopwise.service.core import Service
 from stopwise.service.http.access import who
 from stopwise.service.http.json import Json
-from stopwise.service.pages.views.cascade import cascade_view, pair_lines
-from stopwise.service.pages.views.cascades import cascade_lines
-from stopwise.service.pages.views.health import health_view
-from stopwise.service.pages.views.labels import current_audit
-from stopwise.service.pages.views.modes import mode_view
-from stopwise.service.pages.views.savings import savings_view
+from stopwise.service.views.cascade import cascade_view, pair_lines
+from stopwise.service.views.cascades import cascade_lines
+from stopwise.service.views.health import health_view
+from stopwise.service.views.labels import current_audit
+from stopwise.service.views.modes import mode_view
+from stopwise.service.views.savings import savings_view
 
 
 async def cascades(request: Request) -> Response:

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
-from stopwise.service.cascades.forms import Decision
+from stopwise.service.cascades.forms import RequestDecision
+from stopwise.service.cascades.reported_rounds import ending_name, finished_of
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.told import ending_name, finished_of
 from stopwise.service.config.tables import NAME
 from stopwise.service.core import Service
 from stopwise.service.database.keys import Key
@@ -158,7 +158,7 @@ async def _close(request: Request, *, abandoned: bool) -> Response:
     return Response(before[2], before[1], media_type="application/json")
 
 
-def _form(decision: Decision, epoch: str) -> dict[str, Any]:
+def _form(decision: RequestDecision, epoch: str) -> dict[str, Any]:
     """What is kept of an open round."""
     return {
         "epoch": epoch,

@@ -17,7 +17,7 @@ _MOST_PATTERNS = 5  # stages: beyond, there are too many patterns to count each
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedAnswers:
     """Which answers of a request agree.
 
     Attributes:
@@ -34,7 +34,7 @@ class Compared:
         return any(differs for _, _, differs in self.increments.pairs)
 
 
-def compare(comparator: Comparator, calls: tuple[Call, ...]) -> Compared:
+def compare(comparator: Comparator, calls: tuple[Call, ...]) -> ComparedAnswers:
     """Compare the answers of a request, each read once.
 
     >>> from stopwise.live import folded
@@ -56,13 +56,13 @@ def compare(comparator: Comparator, calls: tuple[Call, ...]) -> Compared:
             firsts.append(at)
     answered = [at for at, key in enumerate(keys) if key is not ABSTAINED]
     found = count_prefix(answered, lambda i, j: comparator.differ(keys[i], keys[j]))
-    return Compared(tuple(codes), found)
+    return ComparedAnswers(tuple(codes), found)
 
 
 def tell_learner(
     learner: Learner,
     finished: Finished,
-    compared: Compared,
+    compared: ComparedAnswers,
     on_begin: Callable[[int], None] = lambda sequence: None,
 ) -> None:
     """Count a request as a round of the learner.
@@ -99,7 +99,7 @@ def tell_learner(
 
 
 def sums_of(
-    finished: Finished, compared: Compared | None, baseline: int, stage_count: int
+    finished: Finished, compared: ComparedAnswers | None, baseline: int, stage_count: int
 ) -> Mapping[str, float]:
     """What a request adds to the sums of its hour.
 
@@ -172,7 +172,7 @@ def _add_call(sums: Counter[str], call: Call, full_run: bool) -> None:
 
 
 def _add_advice(
-    sums: Counter[str], finished: Finished, compared: Compared | None, advised: int
+    sums: Counter[str], finished: Finished, compared: ComparedAnswers | None, advised: int
 ) -> None:
     """What following the advice would have cost, and whether it would have changed the answer."""
     sums.update({"advised:cost": sum(call.cost for call in finished.calls[: advised + 1])})
@@ -185,7 +185,7 @@ def _add_advice(
         sums.update({"advised:known": 1, "advised:same": int(one == two)})
 
 
-def row_form(finished: Finished, compared: Compared | None) -> dict[str, Any]:
+def row_form(finished: Finished, compared: ComparedAnswers | None) -> dict[str, Any]:
     """What is kept of a round for good: numbers, no texts."""
     decision = finished.decision
     form: dict[str, Any] = {

@@ -16,7 +16,7 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-class Draws:
+class RequestDraws:
     """Uniform numbers: fresh ones, or one that belongs to a conversation.
 
     The number of a conversation is a keyed hash, so every draw has its exact probability and a

@@ -15,7 +15,7 @@ Why = Literal["", "not sampled", "budget", "pinned", "many choices"]
 
 
 @dataclass(frozen=True)
-class Decision:
+class RequestDecision:
     """How deep a request goes, decided before the first call.
 
     Attributes:
@@ -80,7 +80,7 @@ class Finished:
         ending: of a round over the API, what its end is told.
     """
 
-    decision: Decision
+    decision: RequestDecision
     calls: tuple[Call, ...]
     served: int | None
     request: Any = None

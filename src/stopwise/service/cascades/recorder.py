@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from stopwise.service.cascades.counting import Compared, row_form, sums_of
+from stopwise.service.cascades.counting import ComparedAnswers, row_form, sums_of
 from stopwise.service.cascades.forms import Finished
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending, today
@@ -207,7 +207,7 @@ class Recorder:
         self.dropped += 1
         LOG.error("round not counted", extra={"error": f"{type(error).__name__}: {error}"})
 
-    def _entry(self, finished: Finished, compared: Compared | None) -> Entry:
+    def _entry(self, finished: Finished, compared: ComparedAnswers | None) -> Entry:
         cascade = self._cascades[finished.decision.cascade]
         decision = finished.decision
         count = len(cascade.config.stages)

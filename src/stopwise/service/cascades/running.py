@@ -8,10 +8,10 @@ from pathlib import Path
 
 from stopwise.live import Comparator, Drift, Learner
 from stopwise.service.cascades.beside import RowsBeside
-from stopwise.service.cascades.counting import Compared, compare, tell_learner
-from stopwise.service.cascades.drawing import Draws, draw, new_id, with_full_runs
+from stopwise.service.cascades.counting import ComparedAnswers, compare, tell_learner
+from stopwise.service.cascades.drawing import RequestDraws, draw, new_id, with_full_runs
 from stopwise.service.cascades.evidence_stores import epoch_of, evidence_store
-from stopwise.service.cascades.forms import Decision, Finished, Why
+from stopwise.service.cascades.forms import Finished, RequestDecision, Why
 from stopwise.service.cascades.spending import Spending
 from stopwise.service.config.forms import CascadeConfig, Mode
 from stopwise.service.database.trail import Trail
@@ -51,7 +51,7 @@ class RunningCascade:
             shared=not store.startswith("sqlite:///"),
             keep_seconds=keep_seconds,
         )
-        self._draws = Draws(trail.secret("sticky"), config.name, config.seed)
+        self._draws = RequestDraws(trail.secret("sticky"), config.name, config.seed)
         self._lock = threading.Lock()
         self._segments: set[str] = set()
         # Codes of agreeing answers are compared in place of texts, unless a tolerance is not
@@ -89,7 +89,7 @@ class RunningCascade:
         """The law of the depth that enforcing draws from, full runs included."""
         return with_full_runs(self.learner.advice(segment), self.config.full_run_rate)
 
-    def decide(self, segment: str = "", conversation: str | None = None) -> Decision:
+    def decide(self, segment: str = "", conversation: str | None = None) -> RequestDecision:
         """How deep a request goes."""
         config, mode = self.config, self.mode
         segment = self.segment(segment)
@@ -107,8 +107,10 @@ class RunningCascade:
         )
         depth, full = draw(policy_law, config.full_run_rate, uniform)
         if mode == "enforce":
-            return Decision(new_id(), config.name, segment, mode, depth, law[depth], full_run=full)
-        return Decision(
+            return RequestDecision(
+                new_id(), config.name, segment, mode, depth, law[depth], full_run=full
+            )
+        return RequestDecision(
             new_id(),
             config.name,
             segment,
@@ -120,24 +122,26 @@ class RunningCascade:
             full_run=config.run_to == len(config.stages) - 1,
         )
 
-    def uncounted(self, segment: str, why: Why, stage: int | None = None) -> Decision:
+    def uncounted(self, segment: str, why: Why, stage: int | None = None) -> RequestDecision:
         """A request that is served by one stage and not compared."""
         if stage is None:
             enforced = self.mode == "enforce"
             stage = self.learner.best_stage(segment) if enforced else self.config.run_to
-        return Decision(new_id(), self.config.name, segment, self.mode, stage, 1.0, uncounted=why)
+        return RequestDecision(
+            new_id(), self.config.name, segment, self.mode, stage, 1.0, uncounted=why
+        )
 
     def _beyond_budget(self) -> bool:
         budget = self.config.comparison_budget
         return budget is not None and self._spending.spent(f"comparison:{self.name}") >= budget
 
-    def compare(self, finished: Finished) -> Compared | None:
+    def compare(self, finished: Finished) -> ComparedAnswers | None:
         """Compare the answers of a request; None where nothing is to be learned from it."""
         if finished.decision.uncounted:
             return None
         return compare(self.config.compare, finished.calls)
 
-    def count(self, finished: Finished, compared: Compared, entry: Entry) -> None:
+    def count(self, finished: Finished, compared: ComparedAnswers, entry: Entry) -> None:
         """Tell the learner; the entry is written in the transaction that counts the round."""
         tell_learner(
             self.learner, finished, compared, lambda number: self._beside.expect(number, entry)

@@ -23,7 +23,7 @@ from stopwise.service.cascades.running import RunningCascade
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCascade:
     """A cascade judged as `analyze` judges a log: the verdict and the readings of it."""
 
     verdict: Verdict
@@ -61,7 +61,7 @@ def evidence_of(cascade: RunningCascade, segment: str | None = None) -> Evidence
 
 def judged_of(
     cascade: RunningCascade, sums: Mapping[str, float], segment: str | None = None
-) -> Judged | None:
+) -> JudgedCascade | None:
     """The verdict and its readings, or None while some two stages were never compared.
 
     Args:
@@ -84,7 +84,7 @@ def judged_of(
     counts = patterns_of(stages, sums)
     if counts is not None and counts.evidence() != evidence:
         counts = None  # evidence from elsewhere has no patterns: then the pairs alone are read
-    return Judged(verdict, readings_of(verdict, LogSettings(), counts))
+    return JudgedCascade(verdict, readings_of(verdict, LogSettings(), counts))
 
 
 def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCounts | None:
@@ -116,14 +116,14 @@ def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCo
     )
 
 
-def sentence_of(judged: Judged | None) -> str:
+def sentence_of(judged: JudgedCascade | None) -> str:
     """The verdict in one sentence."""
     if judged is None:
         return "Nothing can be said yet: not every two stages have answered the same request."
     return headline(judged.verdict, judged.readings)
 
 
-def more_sentences(judged: Judged | None) -> list[str]:
+def more_sentences(judged: JudgedCascade | None) -> list[str]:
     """Where the readings disagree, what the check of the estimate found, what is not knowable."""
     if judged is None:
         return []
@@ -132,7 +132,7 @@ def more_sentences(judged: Judged | None) -> list[str]:
     return [text for text in texts if text is not None]
 
 
-def standing_of(judged: Judged | None) -> str:
+def standing_of(judged: JudgedCascade | None) -> str:
     """How sure it is that no deeper stage pays: as `certain`, and why not where it is not."""
     if judged is None:
         return "not compared yet"
@@ -144,6 +144,6 @@ def standing_of(judged: Judged | None) -> str:
     return "not knowable without labels"
 
 
-def open_question(judged: Judged | None) -> str | None:
+def open_question(judged: JudgedCascade | None) -> str | None:
     """What is not knowable without labels."""
     return None if judged is None else shallower_sentence(judged.verdict, judged.readings)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from stopwise.live import Comparator
+from stopwise.live.settings import Mode as Mode
 
-Mode = Literal["shadow", "advise", "enforce"]
 MODES: tuple[Mode, ...] = ("shadow", "advise", "enforce")
 Keep = Literal["nothing", "disagreements", "all"]
 Sticky = Literal["none", "conversation"]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from stopwise.checks import StopwiseError
 from stopwise.service.database.schema import MIGRATIONS
 
-Row = tuple[Any, ...]
+DatabaseRow = tuple[Any, ...]
 SCHEMA = "stopwise_service"
 """The schema of a PostgreSQL database that holds the service's tables."""
 
@@ -31,7 +31,7 @@ class Transaction(Protocol):
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute once for each row."""
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[DatabaseRow]:
         """All rows of a query."""
 
 
@@ -44,7 +44,7 @@ class Database(Protocol):
     def transaction(self) -> Any:
         """A context manager that gives a `Transaction`."""
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[DatabaseRow]:
         """All rows of a query, in a transaction of its own."""
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class _SqliteTransaction:
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[DatabaseRow]:
         return self._connection.execute(query, tuple(values)).fetchall()
 
 
@@ -111,7 +111,7 @@ class SqliteDatabase:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[DatabaseRow]:
         """All rows of a query."""
         with self._lock:
             return self._connection.execute(query, tuple(values)).fetchall()
@@ -133,7 +133,7 @@ class _PostgresTransaction:
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._cursor.executemany(_percent(statement), rows)
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[DatabaseRow]:
         self._cursor.execute(_percent(query), tuple(values))
         return list(self._cursor.fetchall())
 
@@ -190,7 +190,7 @@ class PostgresDatabase:
             # Not with the server's words: they may hold what was to be written.
             raise StoreUnavailableError("the store cannot be reached now") from None
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[DatabaseRow]:
         """All rows of a query."""
         with self.transaction() as work:
             return work.rows(query, values)

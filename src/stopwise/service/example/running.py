@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,9 +14,7 @@ from stopwise.service.example.detectors import COSTS, MISTAKE_COST, make_detecto
 from stopwise.service.example.feeder import Feeder
 from stopwise.service.example.texts import read_texts
 from stopwise.service.example.upstream import DetectorServer
-from stopwise.service.serving import serve_until, until_signal
-
-Ready = Callable[[Service], None]
+from stopwise.service.serving import Ready, serve_until, until_signal
 
 
 def example_config(upstream: str, folder: Path, listen: str = "127.0.0.1:8600") -> Config:

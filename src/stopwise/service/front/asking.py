@@ -9,7 +9,7 @@ from starlette.requests import Request
 from stopwise.openai.bodies import ChatRequest
 from stopwise.openai.conversations import conversation_of
 from stopwise.openai.errors import ProtocolError
-from stopwise.service.cascades.forms import Decision
+from stopwise.service.cascades.forms import RequestDecision
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.config.tables import NAME, NAME_ACCEPTED
 from stopwise.service.core import Service
@@ -24,7 +24,7 @@ class Asked:
     service: Service
     cascade: RunningCascade
     chat: ChatRequest
-    decision: Decision
+    decision: RequestDecision
     key: Key
 
 

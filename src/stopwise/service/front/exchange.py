@@ -15,7 +15,7 @@ from stopwise.service.front.asking import Asked
 from stopwise.service.upstream.calls import UpstreamError
 
 CHAT = "/chat/completions"
-Reader = Callable[[Completion], Completion | Decided | None]
+CompletionReader = Callable[[Completion], Completion | Decided | None]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Exchange:
         read: what an answer stands for when it is compared.
     """
 
-    def __init__(self, asked: Asked, read: Reader = usual_reader) -> None:
+    def __init__(self, asked: Asked, read: CompletionReader = usual_reader) -> None:
         self.asked = asked
         self._read = read
         self._started = time.perf_counter()

@@ -17,7 +17,7 @@ from stopwise.service.http.access import refuse_other_sites
 from stopwise.service.pages.login import form_of
 from stopwise.service.pages.looking import find, shown
 from stopwise.service.pages.rendering import page_key, render
-from stopwise.service.pages.views.keys import keys_view
+from stopwise.service.views.keys import keys_view
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service

@@ -13,7 +13,7 @@ from html import escape
 
 from markupsafe import Markup
 
-from stopwise.service.pages.views.cascade import HourShares, PairLine
+from stopwise.service.views.cascade import HourShares, PairLine
 
 WIDTH = 720
 

@@ -14,14 +14,14 @@ from stopwise.checks import StopwiseError
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.pages.rendering import page, render
-from stopwise.service.pages.views.cascade import cascade_view
-from stopwise.service.pages.views.cascades import cascade_lines
-from stopwise.service.pages.views.disagreements import disagreements_view
-from stopwise.service.pages.views.health import health_view
-from stopwise.service.pages.views.keys import keys_view
-from stopwise.service.pages.views.labels import labels_view
-from stopwise.service.pages.views.modes import mode_view
-from stopwise.service.pages.views.savings import savings_view
+from stopwise.service.views.cascade import cascade_view
+from stopwise.service.views.cascades import cascade_lines
+from stopwise.service.views.disagreements import disagreements_view
+from stopwise.service.views.health import health_view
+from stopwise.service.views.keys import keys_view
+from stopwise.service.views.labels import labels_view
+from stopwise.service.views.modes import mode_view
+from stopwise.service.views.savings import savings_view
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service

@@ -13,7 +13,7 @@ from stopwise.simulation.kernels.random import RandomState, draw, uniform
 from stopwise.simulation.kernels.rows import Codes
 from stopwise.simulation.kernels.stream import next_class
 
-Rule = Callable[
+RuleFunction = Callable[
     [NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int, NDArray[np.float64]], None
 ]
 
@@ -22,7 +22,7 @@ Rule = Callable[
 def run_many(
     tables: Tables,
     thresholds: NDArray[np.float64],
-    rule: Rule,
+    rule: RuleFunction,
     grid: NDArray[np.int64],
     states: NDArray[np.uint64],
     result: NDArray[np.int64],
@@ -59,7 +59,7 @@ def run_many(
 def run_rows(
     codes: Codes,
     thresholds: NDArray[np.float64],
-    rule: Rule,
+    rule: RuleFunction,
     state: RandomState,
     depths: NDArray[np.uint8],
 ) -> None:

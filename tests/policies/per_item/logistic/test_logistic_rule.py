@@ -14,7 +14,7 @@ from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.policies.conformance import check_policy
 from stopwise.policies.per_item.learning import called, learn_over
-from stopwise.policies.per_item.logistic.columns import Columns
+from stopwise.policies.per_item.logistic.columns import RowNumbers
 from stopwise.policies.per_item.logistic.features import FeatureColumn
 from stopwise.policies.per_item.logistic.model import fit_model
 from stopwise.policies.per_item.logistic.policy import MOST_ROWS, LogisticLearner, PerItemLogistic
@@ -242,7 +242,7 @@ def test_what_an_item_lacks_counts_as_blank() -> None:
 
 
 def test_a_feature_that_was_fitted_on_must_be_there() -> None:
-    columns = Columns.fit(feature_rows())
+    columns = RowNumbers.fit(feature_rows())
     bare = Observations(("no", "yes"), np.array([[0, 1]]))
     with pytest.raises(StopwiseError, match="vector"):
         columns.matrix(bare, 0)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stopwise.arrays import FloatArray
 from stopwise.checks import fail, known_keys
 from stopwise.policies.per_item.logistic.features import (
     FeatureColumn,
@@ -22,10 +23,10 @@ from stopwise.policies.per_item.logistic.features import (
     standard,
 )
 from stopwise.situations.binning import ABSTAINED_LABEL, MISSING_BIN, OTHER_LABEL, Binning
-from stopwise.situations.observations import FloatArray, Observations
+from stopwise.situations.observations import Observations
 
 
-class Entry(NamedTuple):
+class NumberMeaning(NamedTuple):
     """What one number is about, and whether it is a number or else yes (1) or no (0)."""
 
     text: str
@@ -33,7 +34,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Columns:
+class RowNumbers:
     """How rows become numbers, stage by stage.
 
     Attributes:
@@ -43,9 +44,9 @@ class Columns:
 
     >>> sure = np.array([[0.2, 1], [0.4, 1]])
     >>> rows = Observations(("no", "yes"), np.array([[0, 1], [1, 1]]), sure)
-    >>> columns = Columns.fit(rows)
+    >>> columns = RowNumbers.fit(rows)
     >>> columns.entries(0, ("small", "large"))[0]
-    Entry(text='how sure small is', number=True)
+    NumberMeaning(text='how sure small is', number=True)
     >>> columns.matrix(rows, 0)[:, 0].round(6).tolist()
     [-1.0, 1.0]
     """
@@ -56,7 +57,7 @@ class Columns:
     features: tuple[FeatureColumn, ...] = ()
 
     @classmethod
-    def fit(cls, rows: Observations) -> Columns:
+    def fit(cls, rows: Observations) -> RowNumbers:
         """From rows; stages that some of them did not call are taken as far as they go."""
         bare = Observations(rows.labels, rows.codes, rows.confidences)
         means: tuple[float, ...] = ()
@@ -70,28 +71,30 @@ class Columns:
             tuple(FeatureColumn.fit(name, column) for name, column in rows.features.items()),
         )
 
-    def entries(self, stage: int, stages: tuple[str, ...]) -> list[Entry]:
+    def entries(self, stage: int, stages: tuple[str, ...]) -> list[NumberMeaning]:
         """What each number of a row after this stage is about."""
         own = stages[stage]
         said = self._said(stage)
-        told: list[Entry] = []
+        told: list[NumberMeaning] = []
         if self.means:
-            told += [Entry(f"how sure {stages[at]} is", True) for at in range(stage + 1)]
-            told += [Entry(text, False) for text in self._bin_names(stage, own)]
-        told += [Entry(f"{own} says {label}", False) for label in said]
+            told += [NumberMeaning(f"how sure {stages[at]} is", True) for at in range(stage + 1)]
+            told += [NumberMeaning(text, False) for text in self._bin_names(stage, own)]
+        told += [NumberMeaning(f"{own} says {label}", False) for label in said]
         told += [
-            Entry(f"{own} says something rare", False),
-            Entry(f"{own} gives no answer", False),
+            NumberMeaning(f"{own} says something rare", False),
+            NumberMeaning(f"{own} gives no answer", False),
         ]
         if self.means:
-            told += [Entry(f"how sure {own} is, where it says {label}", True) for label in said]
+            told += [
+                NumberMeaning(f"how sure {own} is, where it says {label}", True) for label in said
+            ]
         pairs = combinations(stages[: stage + 1], 2)
-        told += [Entry(f"{one} and {two} agree", False) for one, two in pairs]
+        told += [NumberMeaning(f"{one} and {two} agree", False) for one, two in pairs]
         for feature in self.features:
             numbers = [not feature.values] * len(feature.names())
             if not feature.values and not feature.vector:
                 numbers[-1] = False  # whether it is blank
-            told += [Entry(*both) for both in zip(feature.names(), numbers, strict=True)]
+            told += [NumberMeaning(*both) for both in zip(feature.names(), numbers, strict=True)]
         return told
 
     def matrix(self, rows: Observations, stage: int) -> FloatArray:
@@ -156,11 +159,11 @@ class Columns:
         }
 
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any]) -> Columns:
+    def from_dict(cls, form: Mapping[str, Any]) -> RowNumbers:
         """Read what `to_dict` wrote.
 
-        >>> columns = Columns.fit(Observations(("no", "yes"), np.array([[0, 1], [1, 1]])))
-        >>> Columns.from_dict(columns.to_dict()) == columns
+        >>> columns = RowNumbers.fit(Observations(("no", "yes"), np.array([[0, 1], [1, 1]])))
+        >>> RowNumbers.from_dict(columns.to_dict()) == columns
         True
         """
         known_keys("columns", form, ("binning", "means", "scales", "features"))

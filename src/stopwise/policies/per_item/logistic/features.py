@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import FloatArray
 from stopwise.checks import fail, finite_number, known_keys
-from stopwise.situations.observations import FloatArray
 
 MOST_VALUES = 16
-"""Of a feature that is text, so many different values are told apart; all others are one."""
+"""How many values of a text feature are told apart; all others count as one."""
 
 
 @dataclass(frozen=True)

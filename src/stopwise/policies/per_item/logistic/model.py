@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stopwise.arrays import FloatArray
 from stopwise.checks import StopwiseError
-from stopwise.situations.observations import FloatArray
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from stopwise.arrays import IntArray
 from stopwise.checks import positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
-from stopwise.policies.per_item.learning import joined
-from stopwise.policies.per_item.logistic.rule import STRENGTH, LogisticRule
+from stopwise.policies.per_item.learning import joined, least_loss
+from stopwise.policies.per_item.logistic.rule import STRENGTH, LogisticRule, held_of
 from stopwise.policies.per_item.policy import (
     check_settings,
     depth_without_items,
@@ -19,7 +20,8 @@ from stopwise.policies.per_item.policy import (
     full_run_probability,
 )
 from stopwise.policies.per_item.situation import RowPolicy
-from stopwise.situations.observations import IntArray, Observations
+from stopwise.situations.observations import Observations
+from stopwise.situations.references import Held
 
 GROWTH = 1.5
 """The regressions are fitted again when rounds have grown by this factor."""
@@ -92,6 +94,7 @@ class LogisticLearner:
     costs: Costs
     round: int = 0
     rule: LogisticRule | None = None
+    held: Held | None = None
     kept: list[Observations] = field(default_factory=list)
     full: list[NDArray[np.bool_]] = field(default_factory=list)
 
@@ -107,6 +110,12 @@ class LogisticLearner:
         if self.rule is None:
             return np.zeros(len(rows), dtype=np.int64)
         return self.rule.depths(rows)
+
+    def answering(self, rows: Observations) -> IntArray:
+        """Of rows that called every stage: whose answer loses least against the reference."""
+        if self.held is None:
+            return np.full(len(rows), rows.stage_count - 1, dtype=np.int64)
+        return least_loss(self.held, rows)
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Take finished rounds."""
@@ -132,3 +141,5 @@ class LogisticLearner:
                 self.stages, rows, self.costs, reference=policy.reference, trust=policy.trust,
                 strength=policy.strength, full=full,
             )  # fmt: skip
+            binning = self.rule.columns.binning
+            self.held = held_of(rows, full, binning, policy.reference, policy.trust)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.agreement import partitions
+from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import (
     StopwiseError,
     fail,
@@ -31,11 +32,12 @@ from stopwise.checks import (
 )
 from stopwise.costs import Costs
 from stopwise.decisions import TIE
-from stopwise.policies.per_item.logistic.columns import Columns
+from stopwise.policies.per_item.logistic.columns import RowNumbers
 from stopwise.policies.per_item.logistic.features import numbers_of
 from stopwise.policies.per_item.logistic.model import Model, fit_model, library
-from stopwise.policies.per_item.rule import Decision
-from stopwise.situations.observations import NOT_CALLED, FloatArray, IntArray, Observations
+from stopwise.policies.per_item.rule import RuleDecision
+from stopwise.situations.binning import Binning
+from stopwise.situations.observations import NOT_CALLED, Observations
 from stopwise.situations.references import Held, hold_against
 from stopwise.situations.transitions import Transitions
 
@@ -43,7 +45,7 @@ VERSION = 1
 STRENGTH = 1.0
 """C of the regressions: weights are drawn to 0, as far as rows do not say otherwise."""
 
-Labels = tuple[Observations, IntArray]
+LabelledRows = tuple[Observations, IntArray]
 """Complete rows that somebody labelled, and the code of each right answer."""
 
 
@@ -70,7 +72,7 @@ class LogisticRule:
     """
 
     stages: tuple[str, ...]
-    columns: Columns
+    columns: RowNumbers
     models: tuple[tuple[Model, ...], ...]
     costs: Costs
     reference: str | int = "auto"
@@ -105,7 +107,7 @@ class LogisticRule:
         trust: float | None = None,
         strength: float = STRENGTH,
         full: NDArray[np.bool_] | None = None,
-        labelled: Labels | None = None,
+        labelled: LabelledRows | None = None,
     ) -> LogisticRule:
         """Fit on rounds; `full` says which were full runs, by default all if all are complete.
 
@@ -117,13 +119,8 @@ class LogisticRule:
         whole = rows.complete
         if not whole.any():
             raise StopwiseError("per-item-logistic: no row on which every stage was called")
-        columns = Columns.fit(rows)
-        bare = Observations(rows.labels, rows.codes, rows.confidences)
-        counts = Transitions.of(bare, columns.binning, full=full)
-        if labelled is not None:
-            seen = labelled[0]
-            counts.add_labels(Observations(seen.labels, seen.codes, seen.confidences), labelled[1])
-        held = hold_against(counts, reference, trust)
+        columns = RowNumbers.fit(rows)
+        held = held_of(rows, full, columns.binning, reference, trust, labelled)
         models = _fit_back(rows, full, columns, held, strength)
         return cls(
             stages, columns, models, costs, reference, trust, held.doubt, len(rows), library()
@@ -152,7 +149,7 @@ class LogisticRule:
                 break
         return depths
 
-    def decide(self, stage: int, row: Observations) -> Decision:
+    def decide(self, stage: int, row: Observations) -> RuleDecision:
         """The decision after a stage on one item, with what it rests on.
 
         >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 40))
@@ -163,7 +160,7 @@ class LogisticRule:
         """
         losses = self.losses(row, stage)
         here, deeper = self._both(losses, stage)
-        return Decision(
+        return RuleDecision(
             stop=bool(here[0] <= deeper[0] + TIE),
             losses=tuple(float(loss) for loss in losses[0]),
             here=float(here[0] * self.costs.mistake_cost),
@@ -236,7 +233,7 @@ class LogisticRule:
             raise fail("models", str(error), "intercept and weights of each regression") from None
         return cls(
             tuple(str(stage) for stage in form["stages"]),
-            Columns.from_dict(form["columns"]),
+            RowNumbers.from_dict(form["columns"]),
             models,
             Costs.from_stages(form["costs"], form.get("mistake_cost", 1.0)),
             form.get("reference", "auto"),
@@ -253,10 +250,27 @@ _FIELDS = (
 )  # fmt: skip
 
 
+def held_of(
+    rows: Observations,
+    full: NDArray[np.bool_],
+    binning: Binning,
+    reference: str | int,
+    trust: float | None,
+    labelled: LabelledRows | None = None,
+) -> Held:
+    """What answers are held against, from these rounds."""
+    bare = Observations(rows.labels, rows.codes, rows.confidences)
+    counts = Transitions.of(bare, binning, full=full)
+    if labelled is not None:
+        seen = labelled[0]
+        counts.add_labels(Observations(seen.labels, seen.codes, seen.confidences), labelled[1])
+    return hold_against(counts, reference, trust)
+
+
 def _fit_back(
     rows: Observations,
     full: NDArray[np.bool_],
-    columns: Columns,
+    columns: RowNumbers,
     held: Held,
     strength: float,
 ) -> tuple[tuple[Model, ...], ...]:

@@ -10,7 +10,7 @@ from stopwise.logs.auditing.audit import Audit
 from stopwise.service.cascades.auditing import audit_of
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import StoredRound
-from stopwise.service.pages.views.disagreements import SideBySide, side_by_side
+from stopwise.service.views.disagreements import SideBySide, side_by_side
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service

@@ -1,4 +1,4 @@
-"""A round that was told over the API, as a finished one."""
+"""A round whose stages a client called and reported over the API, as a finished one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from stopwise.service.cascades.forms import Call, Decision, Finished
+from stopwise.service.cascades.forms import Call, Finished, RequestDecision
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.writing import Ending
 
-NOT_TOLD = "not told"
+NOT_REPORTED = "not reported"
 
 
 def ending_name(cascade: str, round_id: str) -> str:
@@ -22,14 +22,14 @@ def ending_name(cascade: str, round_id: str) -> str:
 def finished_of(
     cascade: RunningCascade, round_id: str, form: dict[str, Any], who: str, abandoned: bool
 ) -> Finished:
-    """An open round as a finished one. A stage in between that nobody told of counts as failed."""
-    told = {int(stage): given for stage, given in form["told"].items()}
+    """An open round as a finished one. A stage in between that is missing counts as failed."""
+    reported = {int(stage): given for stage, given in form["told"].items()}
     calls = []
-    for stage in range(form["first"], max(told, default=form["first"] - 1) + 1):
-        given = told.get(stage)
+    for stage in range(form["first"], max(reported, default=form["first"] - 1) + 1):
+        given = reported.get(stage)
         usual = cascade.config.stages[stage].cost
         if given is None:
-            calls.append(Call(stage, failed=NOT_TOLD))
+            calls.append(Call(stage, failed=NOT_REPORTED))
             continue
         cost = usual if given["cost"] is None else given["cost"]
         calls.append(
@@ -43,7 +43,7 @@ def finished_of(
             )
         )
     answered = [call.stage for call in calls if call.output is not None]
-    decision = Decision(**form["decision"])
+    decision = RequestDecision(**form["decision"])
     short = not calls or calls[-1].stage < decision.depth
     finished = Finished(
         decision=decision,
@@ -58,7 +58,7 @@ def finished_of(
 
 
 def _reply(cascade: RunningCascade, finished: Finished, form: dict[str, Any]) -> dict[str, Any]:
-    """What whoever ends a round is told."""
+    """The reply to whoever ends a round."""
     names, served = cascade.config.stage_names, finished.served
     answer = None if served is None else form["told"][str(served)]["output"]
     return {

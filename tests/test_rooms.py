@@ -1,0 +1,71 @@
+"""The shape of the tree: a name is one thing, and a room is small enough to be looked over."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import stopwise
+
+SOURCE = Path(stopwise.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+LARGEST_ROOM = 14
+
+
+def _names(tree):
+    """Classes and the other capitalised names that a module defines or renames."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and not target.id.isupper():
+                yield target.id
+        elif isinstance(node, ast.ImportFrom):
+            yield from (part.asname for part in node.names if part.asname not in (None, part.name))
+
+
+def test_no_two_public_classes_or_types_share_a_name():
+    where = defaultdict(list)
+    for path in MODULES:
+        for name in _names(ast.parse(path.read_text(encoding="utf-8"))):
+            if name[0].isupper():
+                where[name].append(str(path.relative_to(SOURCE)))
+    assert {name: places for name, places in where.items() if len(places) > 1} == {}
+
+
+def test_no_class_has_the_name_of_a_well_known_one():
+    names = {name for path in MODULES for name in _names(ast.parse(path.read_text("utf-8")))}
+    assert (
+        names & {"Path", "Enum", "Any", "Callable", "Iterator", "Queue", "Thread", "Lock"} == set()
+    )
+
+
+def test_rooms_hold_few_files():
+    crowded = {}
+    for folder in {path.parent for path in MODULES}:
+        own = [p for p in folder.glob("*.py") if p.name not in ("__init__.py", "__main__.py")]
+        if len(own) > LARGEST_ROOM:
+            crowded[str(folder.relative_to(SOURCE))] = len(own)
+    assert crowded == {}
+
+
+WRITES = re.compile(r"\b(?:write_text|write_bytes|to_csv|write_csv|savefig|write_parquet)\(([^)]*)")
+
+
+def test_whole_files_are_written_in_one_place():
+    """Only `storage.write_whole` writes whole files, so that all of them survive a power cut."""
+    allowed = {
+        "simulation/kernels/cache.py",  # a stamp beside compiled code: lost, it is compiled again
+        "storage.py",
+    }
+    wrong = []
+    for path in MODULES:
+        name = path.relative_to(SOURCE).as_posix()
+        for line in path.read_text(encoding="utf-8").splitlines():
+            given = WRITES.search(line)
+            into_memory = given is not None and given[1].startswith(("buffer", "picture"))
+            if name not in allowed and given and not into_memory and ">>>" not in line:
+                wrong.append((name, line.strip()))
+    assert wrong == []
