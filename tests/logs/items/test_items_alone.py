@@ -96,7 +96,7 @@ def test_figures_are_those_of_counting(tmp_path):
     assert [way.cost for way in alone.ways] == list(OWN)
     assert alone.ways[2].total == pytest.approx(9.0)  # c is never wrong
     assert alone.ways[2].changed == 0
-    assert alone.per_item.total < min(way.total for way in alone.ways)
+    assert alone.per_item.total < min(way.total or 0.0 for way in alone.ways)
     assert alone.per_item.cost == pytest.approx(np.dot(alone.called, OWN))
     assert alone.certified < 9 - alone.per_item.cost - 30 * alone.per_item.changed
     assert found.to_dict()["per_item_alone"]["first"] == "a"
