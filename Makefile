@@ -11,7 +11,7 @@ QUICK := src/stopwise/*.py src/stopwise/policies src/stopwise/live src/stopwise/
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup browser demo check test bench lint docs pictures format lock clean
+.PHONY: help setup browser demo check test bench clients lint docs pictures format lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,9 @@ pictures: setup  ## draw the pictures of README and docs again (needs chromium)
 bench: setup  ## measure the engine against others into benchmarks/RESULTS.md (about five minutes)
 	@test -e $(VENV)/.bench || ($(PIP) install --require-hashes -r requirements/bench.lock && touch $(VENV)/.bench)
 	@$(BIN)/python benchmarks/engine.py
+
+clients: setup  ## real clients against the service, in an environment of their own (needs a network)
+	@$(BIN)/python benchmarks/clients.py
 
 lint: setup
 	@$(BIN)/ruff check .

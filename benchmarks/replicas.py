@@ -18,6 +18,7 @@ import json
 import os
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -135,7 +136,7 @@ class Told:
         ended: rounds over the API whose end was acknowledged.
         seen: how often each kind of reply came.
         improper: replies that are neither an answer nor an error in the protocol's form.
-        kills: when each replica was killed: (time, replica).
+        kills: when each replica was seen to be gone: (time, replica).
     """
 
     answered: dict[str, tuple[float, int]] = field(default_factory=dict)
@@ -147,7 +148,15 @@ class Told:
 
 @dataclass(frozen=True)
 class Found:
-    """What the store has, held against what the clients were told."""
+    """What the store has, held against what the clients were told.
+
+    Attributes:
+        lost: rounds that were answered and are not in the store; `oldest_lost` and `median_lost`:
+            how many seconds before the end of their replica they were answered.
+        ended_lost: the same for rounds whose end over the API was acknowledged.
+        unheard: rounds in the store whose reply never reached the client.
+        problems: whatever should not be.
+    """
 
     answered: int
     ended: int
@@ -158,6 +167,7 @@ class Found:
     ended_lost: int
     unheard: int
     oldest_lost: float
+    median_lost: float
     kills: int
     stops: int
     replies: dict[str, int]
@@ -251,8 +261,8 @@ async def trouble(
             await asyncio.sleep(0.02)
         if what == "kill":
             at = number % len(clients.replicas)
-            clients.told.kills.append((time.monotonic(), at))
             await asyncio.to_thread(clients.replicas[at].kill)
+            clients.told.kills.append((time.monotonic(), at))
             await asyncio.to_thread(clients.replicas[at].start)
         else:
             await asyncio.to_thread(postgres.stop, "immediate")
@@ -329,7 +339,10 @@ def held_against(told: Told, service: Service, stops: int, seconds: float) -> Fo
     lost = {name: when for name, when in told.answered.items() if name not in rows}
     ages = []
     for at, replica in lost.values():
-        ages.append(min((k - at for k, r in told.kills if r == replica and k >= at), default=1e9))
+        later = [k - at for k, r in told.kills if r == replica and k >= at]
+        if not later:
+            problems.append("a round was lost without a kill")
+        ages.append(min(later, default=0.0))
     ended_lost = [name for name in told.ended if name not in rows]
     if ended_lost:
         problems.append(f"{len(ended_lost)} rounds whose end was acknowledged are gone")
@@ -343,6 +356,7 @@ def held_against(told: Told, service: Service, stops: int, seconds: float) -> Fo
         ended_lost=len(ended_lost),
         unheard=len(rows.keys() - told.answered.keys() - told.ended.keys()),
         oldest_lost=max(ages, default=0.0),
+        median_lost=statistics.median(ages) if ages else 0.0,
         kills=len(told.kills),
         stops=stops,
         replies=dict(told.seen),

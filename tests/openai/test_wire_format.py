@@ -209,3 +209,16 @@ def test_numbers_of_conversations_are_uniform() -> None:
     distance = max(abs((at + 0.5) / count - number) for at, number in enumerate(numbers))
     assert distance < math.sqrt(math.log(2 / 1e-6) / (2 * count)) + 1 / count
     assert uniform_of(b"other", "cascade", "1") != uniform_of(b"secret", "cascade", "1")
+
+
+def test_an_event_that_never_ends_is_refused() -> None:
+    """Lines without a blank one between them are one event: its size is bounded."""
+    events = Events()
+    line = b"data: " + b"x" * 99_990 + b"\n"
+    for _ in range(99):
+        assert list(events.feed(line)) == []
+    with pytest.raises(ValueError, match="too long"):
+        list(events.feed(2 * line))
+    kept = Events()
+    for _ in range(200):  # the same with blank lines goes on for ever
+        assert len(list(kept.feed(line + b"\n"))) == 1

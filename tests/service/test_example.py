@@ -12,7 +12,10 @@ import time
 import urllib.request
 from typing import Any
 
+import pytest
+
 from stopwise.service.core import Service
+from stopwise.service.example import running
 from stopwise.service.example.detectors import make_detectors
 from stopwise.service.example.feeder import truth_of
 from stopwise.service.example.running import run_example
@@ -30,8 +33,12 @@ def test_the_stages_are_real() -> None:
     assert not {row.text for row in known} & {row.text for row in asked}
 
 
-def test_it_learns_and_then_reveals_the_truth(free_port: int) -> None:
+def test_it_learns_and_then_reveals_the_truth(
+    free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: dict[str, Any] = {}
+    known, asked = read_texts()
+    monkeypatch.setattr(running, "read_texts", lambda: (known, asked[:120]))
 
     async def play() -> None:
         stop = asyncio.Event()
@@ -39,15 +46,21 @@ def test_it_learns_and_then_reveals_the_truth(free_port: int) -> None:
         async def watch(service: Service) -> None:
             assert service.example is not None
             assert service.example.truth is None
-            feeder: Any = service.example
-            feeder._texts = feeder._texts[:120]
+            while service.example.sent < 40:
+                await asyncio.sleep(0.01)
+            # Somebody makes the first key: the texts go on, under a key of their own.
+            _, text = await asyncio.to_thread(service.keys.create, "me", ["admin"])
+            await asyncio.to_thread(service.keys.renew)
             while service.example.truth is None:
                 await asyncio.sleep(0.05)
+            await asyncio.sleep(0.3)  # nothing is sent a second time
+            found["keys"] = {key.name: key.scopes for key in service.keys.all()}
             service.recorder.drain()
             found["rounds"] = service.cascades["language"].learner.rounds
             found["truth"] = service.example.truth
             async with asyncio.timeout(10):
-                found["page"] = await asyncio.to_thread(_get, f"http://127.0.0.1:{free_port}/ui/")
+                url = f"http://127.0.0.1:{free_port}/ui/"
+                found["page"] = await asyncio.to_thread(_get, url, text)
             stop.set()
 
         await run_example(
@@ -59,14 +72,16 @@ def test_it_learns_and_then_reveals_the_truth(free_port: int) -> None:
         await found["task"]
 
     asyncio.run(play())
-    assert found["rounds"] >= 100
-    assert found["truth"].texts == 120
+    # Every text once, also after the key was made; then no more.
+    assert found["rounds"] == found["truth"].texts == 120
+    assert found["keys"] == {"me": ("admin",), "texts of the example": ("infer",)}
     assert "The truth, revealed" in found["page"]
     assert "language" in found["page"]
 
 
-def _get(url: str) -> str:
-    with urllib.request.urlopen(url) as response:
+def _get(url: str, key: str = "") -> str:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as response:
         return str(response.read().decode())
 
 

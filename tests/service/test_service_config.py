@@ -92,6 +92,7 @@ def broken(**change: Any) -> dict[str, Any]:
         (broken(comparator="foldd"), "tool_calls, exact, folded"),
         (broken(segment_by="cookie:x"), "header:NAME-OF-A-HEADER"),
         (broken(policy="uss-tss"), "uss-tss"),
+        (broken(policy="per-item"), "knows the depth before the first call"),
         (
             broken(
                 stages=[

@@ -21,7 +21,7 @@ from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import fail
 
 COPY_SHARE = 0.25
-"""Stages that differ less than this share of the median disagreement begin to share one vote."""
+"""Stages that differ less than this share of what either differs from others share one vote."""
 
 _PRIOR = (2.0, 1.0)
 """Right and wrong answers that every stage is credited with before the first row."""
@@ -112,26 +112,40 @@ def plurality(codes: ArrayLike, number: ArrayLike | None = None) -> FloatArray:
 def vote_shares(codes: ArrayLike, number: ArrayLike | None = None) -> FloatArray:
     """The share of a vote of each stage: copies of one another share one.
 
-    Two stages count as copies as far as their disagreement falls below a quarter of the median
-    over all pairs; stages that always agree have half a vote each.
+    Stages count as copies as far as their disagreement falls below a quarter of what any of them
+    has with a stage outside; those that always agree share one vote. Two stages that are both
+    nearly always right differ rarely too, but then so does one of the others from them.
 
     >>> vote_shares([[0, 0, 1], [0, 0, 0], [1, 1, 0]])
     array([0.5, 0.5, 1. ])
     """
     table = as_codes(codes)
-    disagreement = disagreements(table, row_numbers(table, number))
-    count = len(disagreement)
-    if count < 3:
-        return np.ones(count)
-    seen = disagreement[np.triu_indices(count, 1)]
-    seen = seen[~np.isnan(seen)]
-    typical = float(np.median(seen)) if len(seen) else 0.0
-    if typical == 0:
-        return np.ones(count)
-    alike = np.clip(1 - disagreement / (COPY_SHARE * typical), 0.0, 1.0)
-    alike = np.where(np.isnan(alike), 0.0, alike)
+    distance = disagreements(table, row_numbers(table, number))
+    # Stages never seen together are nobody's copies.
+    distance = np.where(np.isnan(distance), 1.0, distance)
+    alike = np.zeros_like(distance)
+    for family in _families(distance):
+        members = np.array(family)
+        outside = np.setdiff1d(np.arange(len(distance)), members)
+        within = np.ix_(members, members)
+        nearest = COPY_SHARE * float(distance[np.ix_(members, outside)].min())
+        if nearest > 0:
+            found = max(1 - float(distance[within].max()) / nearest, 0.0)
+            alike[within] = np.maximum(alike[within], found)
     np.fill_diagonal(alike, 0.0)
     return np.asarray(1 / (1 + alike.sum(axis=1)))
+
+
+def _families(distance: FloatArray) -> list[list[int]]:
+    """Groups of two stages or more, not all of them, that arise as the nearest are joined."""
+    groups = [[stage] for stage in range(len(distance))]
+    found = []
+    while len(groups) > 2:
+        pairs = [(a, b) for a in range(len(groups)) for b in range(a)]
+        a, b = min(pairs, key=lambda ab: distance[groups[ab[0]]][:, groups[ab[1]]].min())
+        groups.append(sorted(groups.pop(a) + groups.pop(b)))
+        found.append(groups[-1])
+    return found
 
 
 # ---- the rows, reduced ----------------------------------------------------------------------

@@ -10,6 +10,7 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
+from stopwise.logs.formatting import counted
 from stopwise.logs.items.alone import analyze_items_alone
 from stopwise.logs.items.analysis import analyze_items
 from stopwise.logs.judging.alone import called_alone, evidence_called_alone
@@ -31,6 +32,7 @@ from stopwise.logs.judging.what_if import what_ifs
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.counting import PatternCounts, count
 from stopwise.logs.reading.layouts.opening import open_log
+from stopwise.logs.reading.live import completed, live_counts
 from stopwise.logs.reading.log import baseline_of
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.reporting import drawing, stage_table
@@ -79,16 +81,16 @@ class Analysis(Findings):
         write_whole(path, report(self))
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.rows:,} items. {self.sentence}"
+        return f"{self.name}, {counted(self.rows, 'item')}. {self.sentence}"
 
     def __repr__(self) -> str:
         at = self.readings.headline_stage
         stage = "open" if at is None else f"stop at {self.verdict.stages[at]}"
-        return f"<Analysis of {self.name}: {self.rows:,} items, {stage}>"
+        return f"<Analysis of {self.name}: {counted(self.rows, 'item')}, {stage}>"
 
     def _repr_html_(self) -> str:
         columns, rows = stage_table.cells(self)
-        return html_table(columns, rows, title=self.sentence, note=f"{self.rows:,} items")
+        return html_table(columns, rows, title=self.sentence, note=counted(self.rows, "item"))
 
 
 def analyze(
@@ -110,7 +112,11 @@ def analyze(
     >>> analysis.verdict.recommended, analysis.verdict.nothing_deeper_pays
     (0, True)
     """
-    chosen = in_call_order(log, settings_from(settings, given))
+    chosen = completed(log, settings_from(settings, given))
+    counts = live_counts(log, chosen)
+    if counts is not None:
+        return analyze_evidence(counts.evidence, counts.settings, name=counts.name)
+    chosen = in_call_order(log, chosen)
     opened = open_log(log, chosen)
     analysis = analyze_counts(opened.name, count(opened), chosen)
     more = (*repeated_columns(opened), *repeated_items(opened, analysis.rows))

@@ -18,6 +18,15 @@ def amount(value: float) -> str:
     return f"{value:.3g}"
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """A number with its noun in the right form.
+
+    >>> counted(1, "item"), counted(2000, "item"), counted(0, "query", "queries")
+    ('1 item', '2,000 items', '0 queries')
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def share(value: float) -> str:
     """A share in percent, with a digit more where it is small.
 

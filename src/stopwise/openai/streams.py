@@ -24,11 +24,12 @@ class Events:
     def __init__(self) -> None:
         self._rest = b""
         self._data: list[str] = []
+        self._held = 0  # bytes of the lines of an event that has not ended
 
     def feed(self, data: bytes) -> Iterator[str]:
         """The events that these bytes complete."""
         self._rest += data
-        if len(self._rest) > _LONGEST:
+        if len(self._rest) + self._held > _LONGEST:
             raise ValueError("an event of this stream is too long")
         *lines, self._rest = self._rest.split(b"\n")
         for raw in lines:
@@ -36,10 +37,13 @@ class Events:
             if not line:
                 if self._data:
                     yield "\n".join(self._data)
-                    self._data = []
+                    self._data, self._held = [], 0
             elif line.startswith(b"data:"):
                 text = line[5:].decode("utf-8", "replace")
                 self._data.append(text.removeprefix(" "))
+                self._held += len(line)
+                if self._held > _LONGEST:
+                    raise ValueError("an event of this stream is too long")
 
     def close(self) -> Iterator[str]:
         """What a stream without a last blank line still holds."""

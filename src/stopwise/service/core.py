@@ -22,9 +22,11 @@ from stopwise.service.database.replies import Replies
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.trail import Trail
 from stopwise.service.metrics import Metrics
+from stopwise.service.telemetry.opentelemetry import OpenTelemetry, telemetry_of
 from stopwise.service.upstream.calls import Upstreams
 
 LOG = logging.getLogger("stopwise.service")
+_LATE = 1.0  # seconds after which what is being written counts as not written
 
 
 class RunningExample(Protocol):
@@ -64,7 +66,8 @@ class Service:
         self.replies = Replies(self.database)
         self.spending = Spending()
         self.metrics = Metrics()
-        self.upstreams = Upstreams()
+        self.telemetry = telemetry_of(config.server.opentelemetry)
+        self.upstreams = Upstreams(self.telemetry)
         self.cascades = {
             name: RunningCascade(
                 part,
@@ -76,6 +79,8 @@ class Service:
             )
             for name, part in config.cascades.items()
         }
+        if isinstance(self.telemetry, OpenTelemetry):
+            self.telemetry.show({name: part.learner for name, part in self.cascades.items()})
         self._set_modes()
         self.recorder = Recorder(self.rounds, self.cascades, self.spending, keep=config.server.keep)
         self.recorder.on_tick = self._tick
@@ -104,6 +109,7 @@ class Service:
         await asyncio.to_thread(self.recorder.stop)
         for cascade in self.cascades.values():
             await asyncio.to_thread(cascade.close)
+        await asyncio.to_thread(self.telemetry.stop)
         self.database.close()
 
     def later(self, task: asyncio.Task[object]) -> None:
@@ -112,7 +118,7 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
     def _tick(self) -> None:
-        """Once a second, in the recorder's thread: what others changed, what is too old."""
+        """Once a second, in a thread of its own: what others changed, what is too old."""
         self.keys.renew()
         self._set_modes()
         self.metrics.waiting.set(self.recorder.waiting)
@@ -140,7 +146,7 @@ class Service:
     @property
     def store_error(self) -> str | None:
         """Why something cannot be written now; None if everything can."""
-        if self.recorder.errors:
+        if self.recorder.errors or self.recorder.behind > _LATE:
             return "rounds cannot be written"
         for name, cascade in self.cascades.items():
             if cascade.learner.store_status.last_error is not None:

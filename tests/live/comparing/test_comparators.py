@@ -76,6 +76,31 @@ from stopwise.live import (
         ("", None),
         ("E", None),
         ("Both B and C could be", None),
+        ("Answer: B or C", None),
+        ("Answer: B/C", None),
+        ("Answer: B, C", None),
+        ("Answer: A, B", None),
+        ("Answer: B-C", None),
+        ("Answer: b.c.", None),
+        ("(B) or (C)", None),
+        ("B) or C)", None),
+        ("**B** or **C**", None),
+        ("A. one\nB. two", None),
+        (r"\boxed{B, C}", None),
+        ("The answer is B. Wait, no, C.", None),
+        ("The answer is B? No: C", None),
+        ("Is the answer B?", None),
+        ("B?", None),
+        ("~B", None),
+        ("If the answer is B then we are wrong", None),
+        ("The answer might be B", None),
+        ("The answer is B unless it rains, then C", None),
+        ("It is not the case that the answer is B", None),
+        ("B is correct and so is C", None),
+        ("Answer: D (all of B, C)", None),
+        ("A) Paris\nB) Rome\nAnswer: B", "B"),
+        ("The answer is B, because C is wrong", "B"),
+        ("Final answer: **(B)**", "B"),
     ],
 )
 def test_letters(text, found):
@@ -93,6 +118,18 @@ def test_letters_beyond_the_usual():
     assert letter("AI").key_of("The answer is I.") == "I"
     with pytest.raises(StopwiseError, match="letters"):
         letter("A")
+
+
+@given(
+    st.sampled_from(["The answer is {}", "Answer: {}", "{}", "({})", "I choose {}", "Option {}"]),
+    st.sampled_from([" or ", ", ", "/", " and ", " & ", ". Wait, ", "? No, ", "\n", " - or "]),
+    st.permutations("ABCD"),
+)
+def test_a_text_that_names_two_letters_agrees_with_neither(form, between, letters):
+    one, two = letters[:2]
+    text = form.format(one) + between + two
+    assert letter().agrees(text, one) is not True
+    assert letter().agrees(form.format(one) + between + form.format(two), one) is not True
 
 
 # ---- numbers ---------------------------------------------------------------------------------
@@ -177,6 +214,34 @@ def test_json_agrees_as_its_values_do(one, two):
     assert json_fields().agrees(json.dumps(one), two) is same(one, two)
     assert json_fields().agrees(one, json.dumps(one, indent=3)) is True
     assert fenced_json().agrees(f"```json\n{json.dumps(one)}\n```", one) is True
+
+
+@pytest.mark.parametrize(
+    ("compare", "one", "two"),
+    [
+        (json_fields(), '{"a": 1, "a": 2}', '{"a": 2}'),
+        (json_fields(), {1: "x"}, {"1": "x"}),
+        (json_fields(), '{"a": 0.10000000000000000001}', '{"a": 0.1}'),
+        (json_fields(), '{"a": 1e400}', '{"a": 1e400}'),
+        (json_fields(), '{"a": 1e-400}', '{"a": 0}'),
+        (number(), "0.10000000000000000001", "0.1"),
+        (number(), "9007199254740993.0", "9007199254740992"),
+        (number(), "1e-400", "0"),
+        (tool_call(), {"name": "Ann", "age": 3}, {"name": "Ann"}),
+        (tool_call(), {"name": "f", "arguments": {}, "args": {"a": 1}}, {"name": "f", "args": {}}),
+        (tool_call(), {"name": "f", "arguments": '{"a": 1, "a": 2}'},
+         {"name": "f", "arguments": {"a": 2}}),
+        (tool_call(), {"name": "f", "input": {}, "type": "tool_result"},
+         {"name": "f", "input": {}}),
+        (tool_call(), {"name": "g", "function": {"name": "f", "arguments": {}}},
+         {"name": "f", "arguments": {}}),
+        (fenced_json(), '```json\n{"a": 1}\n```\nor maybe {"a": 2}', '{"a": 1}'),
+        (fenced_json(), '```json\n{"a": 1}\n```\n```json\n{"a": 1,}\n```', '{"a": 1}'),
+    ],
+)  # fmt: skip
+def test_what_may_not_be_equally_right_does_not_agree(compare, one, two):
+    assert compare.agrees(one, two) is not True
+    assert compare.agrees(two, one) is not True
 
 
 def test_fenced_json():

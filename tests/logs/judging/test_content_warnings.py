@@ -37,7 +37,18 @@ def test_repeated_items_and_conflicting_truths():
     )  # fmt: skip
     found = codes(analyze(frame, truth="truth", **GIVEN))
     assert "58 rows repeat an item" in found["repeated_items"]
-    assert "1 items have more than one truth" in found["conflicting_truths"]
+    assert "1 item has more than one truth" in found["conflicting_truths"]
+
+
+def test_conflicting_truths_of_a_long_log():
+    frame = pl.DataFrame(
+        {"item": ["i1", "i1", "i2", "i2"], "stage": ["a", "b"] * 2, "output": ["x", "x", "x", "y"],
+         "truth": ["x", "y", "x", "x"]}
+    )  # fmt: skip
+    found = codes(analyze(frame, truth="truth", **GIVEN))
+    assert "1 item has more than one truth" in found["conflicting_truths"]
+    agreed = frame.with_columns(truth=pl.lit("x"))
+    assert "conflicting_truths" not in codes(analyze(agreed, truth="truth", **GIVEN))
 
 
 def test_repeated_columns(tmp_path):

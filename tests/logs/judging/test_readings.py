@@ -165,3 +165,38 @@ def test_right_more_often_than_the_rule_on_random_cascades():
     assert np.mean(right) >= 0.7
     assert np.mean(excess) <= 0.08
     assert np.mean(excess) < np.mean(rule) / 3
+
+
+def test_a_stage_that_never_answers_leaves_nothing_to_estimate():
+    """Two stages that answer and a silent one are two stages."""
+    log = frame([0.3, 0.2, 0.1]).with_columns(second=pl.lit(None, dtype=pl.String))
+    log = log.with_columns(pl.col("first", "third").cast(pl.String))
+    found = analyze(log, stages=NAMES, costs=[0.01, 0.02, 0.1], mistake_cost=1).readings
+    assert found.estimated is None
+    assert found.headline_reading == "rule-of-thumb"
+    assert found.why_not == "fewer than three stages ever answer: nothing can be estimated"
+    said = analyze(log, stages=NAMES, costs=[0.01, 0.02, 0.1], mistake_cost=1).sentence
+    assert "fewer than three stages ever answer, so nothing can be estimated" in said
+
+
+def test_weak_dominance_is_named_when_it_was_asked_for():
+    for errors, costs in (([0.02] * 3, [0.1, 0.3, 0.5]), ([0.4, 0.2, 0.02], [0.01, 0.02, 0.03])):
+        found = analyze(
+            frame(errors), stages=NAMES, costs=costs, mistake_cost=1, reading="weak-dominance"
+        )
+        assert "weak dominance" in found.sentence
+
+
+def test_two_stages_and_the_estimate_asked_for(tmp_path, cli):
+    """Nothing is named, and every form of the answer can say so."""
+    log = frame([0.3, 0.1])
+    found = analyze(log, stages=NAMES[:2], costs=[0.01, 0.1], mistake_cost=1, reading="estimated")
+    assert found.readings.headline_stage is None
+    assert "nothing can be estimated without a third" in found.sentence
+    assert found.to_dict()["headline_stage"] is None
+    found.write_report(tmp_path / "report.html")
+    assert "nothing can be estimated" in (tmp_path / "report.html").read_text()
+    log.write_csv(tmp_path / "log.csv")
+    answer = cli("analyze", tmp_path / "log.csv", "--stages", "first,second", "--costs",
+                         "0.01,0.1", "--reading", "estimated")  # fmt: skip
+    assert "nothing can be estimated without a" in " ".join((answer.out + answer.err).split())

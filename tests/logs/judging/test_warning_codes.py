@@ -13,7 +13,9 @@ SOURCE = Path(__file__).parents[3]
 def test_codes_are_explained_everywhere():
     given = set()
     for source in (SOURCE / "src" / "stopwise" / "logs").rglob("*.py"):
-        given |= set(re.findall(r'LogWarning\(\s*"(\w+)"', source.read_text(encoding="utf-8")))
+        text = source.read_text(encoding="utf-8")
+        given |= set(re.findall(r'LogWarning\(\s*"(\w+)"', text))
+        given |= set(re.findall(r'notes\["(\w+)"\]', text))
     assert len(given) >= 13
     assert given == set(PLAIN_NAMES)
     page = (SOURCE / "docs" / "analyze.md").read_text(encoding="utf-8")

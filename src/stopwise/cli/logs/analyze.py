@@ -144,7 +144,7 @@ def command(
 def _print(analysis: Analysis, report: Path | None) -> None:
     from rich.console import Console
 
-    from stopwise.logs.formatting import amount, round_share
+    from stopwise.logs.formatting import amount, counted, round_share
     from stopwise.logs.reporting import headline, words
 
     verdict = analysis.verdict
@@ -166,7 +166,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
             say(sentence)
     measured = ", costs measured in the log" if verdict.cost_bounds.measured else ""
     say(
-        f"\n{analysis.name}: {analysis.rows:,} items, a mistake costs"
+        f"\n{analysis.name}: {counted(analysis.rows, 'item')}, a mistake costs"
         f" {amount(verdict.costs.mistake_cost)}{measured}; everything called certain holds"
         f" with {round_share(verdict.level)}, together.\n",
         "dim",

@@ -29,7 +29,7 @@ from stopwise.cli.shared.run_options import AsJsonOption
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from stopwise.logs.auditing.audit import Audit, AuditPlan
+    from stopwise.logs.auditing.audit import Audit, AuditPlan, PairFinding
     from stopwise.logs.auditing.simulation import AuditSimulation
 
 
@@ -70,7 +70,9 @@ def command(
         typer.Option(help="A column of right answers: how many labels would it have taken?"),
     ] = None,
     replications: Annotated[int, typer.Option(help="Simulated audits.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the order in which items are drawn.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the order in which items are drawn. [0]")
+    ] = None,
     as_json: AsJsonOption = False,
     settings: SettingsFileOption = None,
     item: ItemOption = None,
@@ -111,11 +113,13 @@ def command(
         from stopwise.logs.auditing.simulation import simulate_audit
 
         with progress_bar("audits", quiet=as_json) as progress:
-            result = simulate_audit(plan, replications=replications, seed=seed, progress=progress)
+            result = simulate_audit(
+                plan, replications=replications, seed=seed or 0, progress=progress
+            )
         if as_json:
             print_json(result.to_dict())
         else:
-            _print_simulation(result)
+            _print_simulation(result, plan.rows.notes)
         return
     from stopwise.logs.auditing.files import advance, audit_dict
 
@@ -139,42 +143,41 @@ def command(
 def _print(plan: AuditPlan, audit: Audit, labels: Path) -> None:
     from rich.console import Console
 
+    from stopwise.logs.formatting import counted
+
     console = Console(highlight=False)
     names = audit.stages
     if audit.best is not None:
-        why = (
-            f"settled after {audit.labels} labels"
-            if audit.labels
-            else "settled without a label: nothing deeper can be worth its price on this log"
-        )
+        why = _why_settled(plan, audit)
         console.print(f"Stop at {names[audit.best]}: {why}.", style="bold", markup=False)
     else:
         left = ", ".join(names[stage] for stage in audit.in_question)
         console.print(
-            f"Not settled yet, after {audit.labels} labels; in question: {left}. Best guess so far:"
-            f" {names[audit.guess]}. Fill in the column 'label' of {labels}"
-            f" ({len(audit.next_items)} items) and run this again.",
+            f"Not settled yet, after {counted(audit.labels, 'label')}; in question: {left}. Best"
+            f" guess so far: {names[audit.guess]}. Fill in the column 'label' of {labels}"
+            f" ({counted(len(audit.next_items), 'item')}) and run this again.",
             style="bold",
             markup=False,
         )
     for note in audit.notes:
-        console.print(f"Note: {note}.", style="yellow", markup=False)
+        console.print(f"Note: {note.rstrip('.')}.", style="yellow", markup=False)
     _print_pairs(console, plan, audit)
     if audit.labels:
         console.print(
-            f"Plain random labelling would have needed about {audit.random_labels:,} labels to tell"
-            f" as much: the stages differ on {audit.worth_labelling:,} of {audit.items:,} items.",
+            "Plain random labelling would have needed about"
+            f" {counted(audit.random_labels, 'label')} to tell as much: the stages differ on"
+            f" {audit.worth_labelling:,} of {counted(audit.items, 'item')}.",
             markup=False,
         )
     if plan.rows.left_out:
         console.print(
-            f"Left out: {plan.rows.left_out:,} items with an answer that is not known.",
+            f"Left out: {counted(plan.rows.left_out, 'item')} with an answer that is not known.",
             style="dim",
         )
 
 
 def _print_pairs(console: Console, plan: AuditPlan, audit: Audit) -> None:
-    from stopwise.logs.formatting import round_share, share
+    from stopwise.logs.formatting import counted, round_share, share
 
     if not audit.pairs:
         return
@@ -188,17 +191,38 @@ def _print_pairs(console: Console, plan: AuditPlan, audit: Audit) -> None:
         console.print(
             f"- {names[pair.deep]} against {names[pair.shallow]}: between"
             f" {_signed(pair.low)} and {_signed(pair.high)} of items; its price asks for"
-            f" {share(pair.threshold)}. {pair.labelled} of {pair.items} differing items labelled:"
-            f" {pair.finding}.",
+            f" {share(pair.threshold)}. {pair.labelled:,} of"
+            f" {counted(pair.items, 'differing item')} labelled: {pair.finding}{_by(pair)}.",
             markup=False,
         )
+
+
+def _why_settled(plan: AuditPlan, audit: Audit) -> str:
+    """What "settled" rests on, in words."""
+    from stopwise.logs.formatting import counted, round_share
+
+    if not audit.labels:
+        return "settled without a label: nothing deeper can be worth its price on this log"
+    after = f"settled after {counted(audit.labels, 'label')}"
+    if audit.guaranteed:
+        return f"{after}, with a guarantee of {round_share(plan.level)} that holds for any log"
+    return (
+        f"{after}, with a posterior probability of {round_share(plan.level)} or more; this is no"
+        " guarantee for any log, which --strict gives for more labels"
+    )
+
+
+def _by(pair: PairFinding) -> str:
+    if pair.finding == "open" or pair.guaranteed:
+        return ""
+    return " by its posterior (the interval alone does not settle it)"
 
 
 def _signed(value: float) -> str:
     return f"{value * 100:+.1f} %"
 
 
-def _print_simulation(result: AuditSimulation) -> None:
+def _print_simulation(result: AuditSimulation, notes: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -210,6 +234,8 @@ def _print_simulation(result: AuditSimulation) -> None:
         style="bold",
         markup=False,
     )
+    for note in notes:
+        console.print(f"Note: {note}", style="yellow", markup=False)
     table = Table("labels until settled", "median", "mean", "5 % to 95 %", box=None)
     for name, key in (("audit", "audit_labels"), ("random labelling", "random_labels")):
         found = form[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -85,7 +86,11 @@ def command(
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks, features=features,
         calls=calls,
     )  # fmt: skip
-    rule = fit(source, chosen, policy=policy, reference=reference, trust=trust, labels=labels)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", UserWarning)
+        rule = fit(source, chosen, policy=policy, reference=reference, trust=trust, labels=labels)
+    for note in notes:
+        typer.echo(f"Note: {note.message}", err=True)
     write_rule(rule, out)
     items = rule.counts.rounds if isinstance(rule, Rule) else rule.rows
     typer.echo(f"wrote {out}: {len(rule.stages)} stages, {items:,} items")

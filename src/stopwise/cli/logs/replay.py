@@ -111,17 +111,20 @@ def _order(order: str) -> Literal["log", "shuffled"]:
 def _print(result: Replay, mistake_cost: float) -> None:
     from rich.console import Console
 
-    from stopwise.logs.formatting import amount
+    from stopwise.logs.formatting import amount, counted
 
     console = Console(highlight=False)
     order = "in the order of the log" if result.order == "log" else "shuffled"
     console.print(
-        f"{result.policy} over {result.rounds:,} items, {order},"
-        f" {result.replications} replications, seed {result.seed}",
+        f"{result.policy} over {counted(result.rounds, 'item')}, {order},"
+        f" {counted(result.replications, 'replication')}, seed {result.seed}",
         markup=False,
     )
+    for note in result.notes:
+        console.print(f"Note: {note}", style="yellow", markup=False)
     if result.left_out:
-        console.print(f"left out: {result.left_out:,} rows on which some stage was not called")
+        rows = counted(result.left_out, "row")
+        console.print(f"left out: {rows} on which some stage was not called")
     console.print(
         "cost: what one item costs on average; differs: share of answers that are not those of the"
         " last stage\n",

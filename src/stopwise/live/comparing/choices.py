@@ -18,7 +18,17 @@ _REJECTED = re.compile(
     r"|eliminated\b|isn't\b|can't\b|cannot\b)",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(r"(?:\bnot|n't|\bnever|\bcannot|\bneither|\bnor)\s+(?:\w+\s+){0,2}$", re.I)
+_ASKED = re.compile(rf"{_CLOSE}\s*\?")
+_NEGATED = re.compile(
+    r"(?:\bnot|n't|\bnever|\bcannot|\bneither|\bnor)\s+(?:[\w']+\s+){0,6}$", re.IGNORECASE
+)
+_DOUBTED = re.compile(
+    r"\b(?:if|unless|whether|suppose|supposing|assume|assuming|might|may|maybe|perhaps|possibly"
+    r"|probably|could|either|between|except|both|unsure|guess(?:ing)?\s+between)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[.!?;](?=\s)|\n")
+_WRAPPED = r"[\s\(\)\[\]\{\}\*\"'`$.,:;!_#>]*"
 
 
 def letter(letters: str = "ABCD") -> Comparator:
@@ -31,12 +41,14 @@ def letter(letters: str = "ABCD") -> Comparator:
     3. the text begins with it: "B) because", "(B) ...", "B. Paris", "B: ...";
     4. one letter alone is named: "I choose B", "option B", "I think it is B".
 
-    A letter that is rejected ("Answer B is incorrect", "not B") was not chosen, and "a" or "I"
-    before a word is that word. Anything less clear is an abstention, because a guess would count.
+    A letter that is rejected ("Answer B is incorrect", "not B") or asked for ("B?") was not chosen,
+    and "a" or "I" before a word is that word. Where another letter stands beside the chosen one or
+    after it ("Answer: B or C", "B. Wait, C"), or the sentence is in doubt ("if the answer is B"),
+    the text is an abstention: a guess would count.
 
     >>> letter().agrees("The answer is (C).", "c")
     True
-    >>> letter().agrees("Either A or B", "A") is None
+    >>> letter().agrees("Answer: B or C", "B") is None
     True
     >>> letter().agrees("The answer is a matter of taste", "A") is None
     True
@@ -56,16 +68,22 @@ class _LetterReader:
         # A small letter, and the capitals that are words of their own, need a clear end: else
         # "a matter" and "I think" would be letters.
         words = "".join(sorted({"A", "I"} & set(known)))
-        ends = r"(?=[\)\]\}\*\"'`$.,;:!?]|\s*$|\s*\n|\s+(?:is|because|since|as|and)\b)"
-        sure = f"[{''.join(c for c in known if c not in words)}](?![\\w'])"
-        chosen = rf"(?:({sure})|({either}){ends})" if sure[1] != "]" else rf"()({either}){ends}"
-        self._whole = re.compile(rf"\W*({either})\W*")
+        ends = (
+            r"(?=[\)\]\}\*\"'`$,;:!?/&+|]|\.(?!\w)|\s*$|\s*\n"
+            r"|\s+(?:is|are|because|since|as|and|or|not|but)\b)"
+        )
+        plain = "".join(c for c in known if c not in words)
+        sure = rf"[{plain}](?![\w'])" if plain else "(?!)"
+        chosen = rf"(?:({sure})|({either}){ends})"
+        self._whole = re.compile(rf"{_WRAPPED}({either}){_WRAPPED}")
         self._stated = re.compile(
             r"(?i:\b(?:answer|choice|option)\b(?:\s+(?:is|was|would\s+be|must\s+be|should\s+be)"
             r"\s*:?|\s*[:=]))\s*(?i:option\s+|choice\s+|letter\s+)?"
             rf"(?:\\boxed|\\text)?{_OPEN}{chosen}"
         )
-        self._boxed = re.compile(rf"\\boxed\s*\{{\s*(?:\\text\s*\{{)?{_OPEN}({either})\b")
+        self._boxed = re.compile(
+            rf"\\boxed\s*\{{\s*(?:\\text\s*\{{)?{_OPEN}({either})\s*[\)\]\*.]*\s*\}}"
+        )
         self._praised = re.compile(
             rf"(?<![\w'])({upper}){_CLOSE}\s+is\s+(?:the\s+|clearly\s+|definitely\s+)*"
             r"(?:correct|right|best|true)\b"
@@ -75,7 +93,9 @@ class _LetterReader:
             r"(?i:\b(?:answer|choice|option|letter|is|be|it's|think|say|guess|believe|choose|chose"
             rf"|pick|picked|select|selected|with))\s+{_OPEN}{chosen}"
         )
-        self._capital = re.compile(rf"(?<![\w'])({upper})(?![\w'])")
+        alone = rf"([{plain}])(?![\w'])" if plain else "(?!)()"
+        word = rf"([{words}]){ends}" if words else "(?!)()"
+        self._capital = re.compile(rf"(?<![\w'])(?:{alone}|{word})")
 
     def __call__(self, output: Any) -> Hashable:
         text = str(output)
@@ -87,20 +107,39 @@ class _LetterReader:
             for found in self._chosen(pattern, text)
         ]
         if stated:
-            return max(stated)[1]
+            return self._undoubted(text, *max(stated))
         if (match := self._first.match(text)) and not _REJECTED.match(text, match.end()):
-            return str(match[1] or match[2]).upper()
-        named = {found for _, found in self._chosen(self._named, text)}
-        others = set(self._capital.findall(text)) - {"A", "I"} - named
-        return named.pop() if len(named) == 1 and not others else ABSTAINED
+            return self._undoubted(text, 0, str(match[1] or match[2]).upper())
+        named = set(self._chosen(self._named, text))
+        if len({found for _, found in named}) != 1:
+            return ABSTAINED
+        return self._undoubted(text, *min(named), everywhere=True)
+
+    def _undoubted(self, text: str, at: int, found: str, *, everywhere: bool = False) -> Hashable:
+        """The letter, unless its sentence is in doubt or another one stands there or later."""
+        start = max((match.end() for match in _SENTENCE.finditer(text, 0, at)), default=0)
+        end = _SENTENCE.search(text, at + 1)
+        sentence = text[start : end.start() if end else len(text)]
+        if _DOUBTED.search(sentence):
+            return ABSTAINED
+        for match in self._capital.finditer(text, 0 if everywhere else start):
+            name = match[1] or match[2]
+            if name != found and not self._rejected(text, match):
+                return ABSTAINED
+        return found
+
+    def _chosen(self, pattern: re.Pattern[str], text: str) -> list[tuple[int, str]]:
+        """Where the pattern names a letter that is not rejected, and which."""
+        return [
+            (match.start(), next(group for group in match.groups() if group).upper())
+            for match in pattern.finditer(text)
+            if not self._rejected(text, match)
+        ]
 
     @staticmethod
-    def _chosen(pattern: re.Pattern[str], text: str) -> list[tuple[int, str]]:
-        """Where the pattern names a letter that is not rejected, and which."""
-        found = []
-        for match in pattern.finditer(text):
-            name = next(group for group in match.groups() if group)
-            if _REJECTED.match(text, match.end()) or _NEGATED.search(text[: match.start()]):
-                continue
-            found.append((match.start(), name.upper()))
-        return found
+    def _rejected(text: str, match: re.Match[str]) -> bool:
+        return bool(
+            _REJECTED.match(text, match.end())
+            or _ASKED.match(text, match.end())
+            or _NEGATED.search(text[: match.start()])
+        )

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from stopwise.checks import fail
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.comparator import Comparator
-from stopwise.live.comparing.fences import fenced
+from stopwise.live.comparing.fences import fenced, outside_fences
+from stopwise.live.comparing.numbers import exact_number
 
 _NOT_JSON = object()
+_ARGUMENTS = ("arguments", "input", "parameters", "args")
+_AROUND = frozenset({"id", "call_id", "index", "type", "status", "function"})
+_CALL_TYPES = ("function", "function_call", "tool_use", "tool_call")
 
 
 def json_fields(*fields: str) -> Comparator:
     """JSON objects (or their text) agree when these fields are equal; all fields if none is named.
 
     Numbers are equal by value (1 and 1.0), the order of fields does not matter. What is not an
-    object, or lacks a field that is named, is an abstention.
+    object, lacks a field that is named, or names a field twice is an abstention.
 
     >>> json_fields("city").agrees('{"city": "Rome", "zip": 1}', {"city": "Rome"})
     True
@@ -34,8 +39,9 @@ def json_fields(*fields: str) -> Comparator:
 def fenced_json(*fields: str) -> Comparator:
     r"""JSON in a text: in a fence of three backticks, or the whole text. Else as `json_fields`.
 
-    A text with several fences of which more than one holds JSON is an abstention. Without named
-    fields any JSON value will do, not only an object.
+    A text with several fences of which more than one holds JSON is an abstention; so is one with a
+    fence called JSON that cannot be read, or with braces outside of the fence. Without named fields
+    any JSON value will do, not only an object.
 
     >>> fenced_json("city").agrees('Here:\n```json\n{"city": "Rome"}\n```', {"city": "Rome"})
     True
@@ -45,9 +51,7 @@ def fenced_json(*fields: str) -> Comparator:
     def key(output: Any) -> Hashable:
         value = read_json(output)
         if value is _NOT_JSON and isinstance(output, str):
-            found = [read_json(block) for block in fenced(output, ("json",))]
-            found = [block for block in found if block is not _NOT_JSON]
-            value = found[0] if len(found) == 1 else _NOT_JSON
+            value = _only_fence(output)
         if not fields:
             return ABSTAINED if value is _NOT_JSON else canonical(value)
         return _fields_key(value, fields)
@@ -55,12 +59,23 @@ def fenced_json(*fields: str) -> Comparator:
     return Comparator(f"fenced_json{fields!r}", key=key, quick=True)
 
 
+def _only_fence(text: str) -> Any:
+    """The JSON of a text in which nothing else could be meant."""
+    found = [read_json(block) for block in fenced(text, ("json",))]
+    found = [block for block in found if block is not _NOT_JSON]
+    unread = any(read_json(block) is _NOT_JSON for block in fenced(text, ("json",), named=True))
+    if len(found) != 1 or unread or "{" in outside_fences(text):
+        return _NOT_JSON
+    return found[0]
+
+
 def tool_call(*, ignore: Sequence[str] = ()) -> Comparator:
     """Calls of tools agree when they name the same tool with equal arguments.
 
     Reads an object (or its JSON text) with a name and arguments in one of the usual forms:
     `{"name", "arguments"}`, `{"name", "input"}`, `{"function": {"name", "arguments"}}`, a message
-    with `tool_calls`, or a list of these, whose order counts. Arguments may be JSON text.
+    with `tool_calls`, or a list of these, whose order counts. Arguments may be JSON text. A call
+    with a field that is not known is an abstention.
 
     Args:
         ignore: names of arguments that do not matter, such as an identifier of the request.
@@ -85,15 +100,21 @@ def tool_call(*, ignore: Sequence[str] = ()) -> Comparator:
 
 def _call_key(call: Any, ignored: Sequence[str]) -> Hashable:
     if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping):
+        if set(call) - _AROUND:
+            return ABSTAINED
         call = call["function"]
-    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+    if not isinstance(call, Mapping) or set(call) - _AROUND - {"name", *_ARGUMENTS}:
         return ABSTAINED
-    given = call.get("arguments", call.get("input", call.get("parameters", {})))
+    named = [field for field in _ARGUMENTS if field in call]
+    name, kind = call.get("name"), call.get("type", "function")
+    if len(named) > 1 or not isinstance(name, str) or not name or kind not in _CALL_TYPES:
+        return ABSTAINED
+    given = call[named[0]] if named else {}
     given = read_json(given) if given != "" else {}
     if not isinstance(given, Mapping):
         return ABSTAINED
-    text = canonical({name: given[name] for name in given if name not in ignored})
-    return ABSTAINED if text is ABSTAINED else (call["name"], text)
+    text = canonical({field: given[field] for field in given if field not in ignored})
+    return ABSTAINED if text is ABSTAINED else (name, text)
 
 
 def read_json(output: Any) -> Any:
@@ -101,9 +122,23 @@ def read_json(output: Any) -> Any:
     if not isinstance(output, (str, bytes, bytearray)):
         return output
     try:
-        return json.loads(output)
+        return json.loads(output, object_pairs_hook=_each_once, parse_float=_number)
     except (ValueError, RecursionError):
         return _NOT_JSON
+
+
+def _each_once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; which of two fields of one name is meant, nobody knows."""
+    if len(dict(fields)) != len(fields):
+        raise ValueError("a field stands there twice")
+    return dict(fields)
+
+
+def _number(text: str) -> Any:
+    value = exact_number(text)
+    if value is ABSTAINED:
+        raise ValueError("a number that is too large or too small")
+    return value
 
 
 def canonical(value: Any) -> str | None:
@@ -121,7 +156,12 @@ def canonical(value: Any) -> str | None:
 def _by_value(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
+    if isinstance(value, Fraction):
+        # More digits than a float holds. The mark cannot be part of what JSON text means.
+        return int(value) if value.denominator == 1 else f"\0{value}"
     if isinstance(value, Mapping):
+        if not all(isinstance(name, str) for name in value):
+            raise TypeError("names of fields are text")
         return {name: _by_value(value[name]) for name in value}
     if isinstance(value, (list, tuple)):
         return [_by_value(one) for one in value]

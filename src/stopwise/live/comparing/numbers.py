@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -36,12 +37,13 @@ def number(absolute: float = 0.0, *, relative: float = 0.0) -> Comparator:
         if finite_number(field, value, "a tolerance of 0 or more") < 0:
             raise fail(field, value, "a tolerance of 0 or more")
 
-    def agree(one: float, two: float) -> bool:
+    def agree(one: float | Fraction, two: float | Fraction) -> bool:
         if one == two:
             return True
         # Exact, so that whole numbers beyond 2^53 do not agree because a float rounds them.
-        gap, largest = abs(Fraction(one) - Fraction(two)), max(abs(one), abs(two))
-        return gap <= absolute or gap <= Fraction(relative) * Fraction(largest)
+        first, second = Fraction(one), Fraction(two)
+        gap, largest = abs(first - second), max(abs(first), abs(second))
+        return gap <= absolute or gap <= Fraction(relative) * largest
 
     label = f"number({absolute!r}, relative={relative!r})"
     return Comparator(label, key=_number, agree=agree, quick=True)
@@ -55,7 +57,7 @@ def _number(output: Any) -> Hashable:
         elif not _PLAIN.fullmatch(text):
             return ABSTAINED
         try:
-            return int(text) if text.lstrip("+-").isdigit() else _finite(float(text))
+            return int(text) if text.lstrip("+-").isdigit() else exact_number(text)
         except ValueError:  # more digits than Python reads
             return ABSTAINED
     if isinstance(output, int):
@@ -64,6 +66,21 @@ def _number(output: Any) -> Hashable:
         return _finite(float(output))
     except (TypeError, ValueError, OverflowError):
         return ABSTAINED
+
+
+def exact_number(text: str) -> float | Fraction | None:
+    """The number that a text with a point or an exponent states.
+
+    A float, where that is what the text says to the last digit; else an exact fraction. None where
+    it is too large or too small for a float.
+
+    >>> exact_number("0.1"), exact_number("0.10000000000000000001") == exact_number("0.1")
+    (0.1, False)
+    """
+    value, stated = float(text), Decimal(text)
+    if not math.isfinite(value) or (not value and stated):
+        return ABSTAINED
+    return value if Decimal(repr(value)) == stated else Fraction(stated)
 
 
 def _finite(value: float) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stopwise.live.counters.pairs import pair_count, pair_list
+from stopwise.live.items.figures import NAMES as ITEMS
+from stopwise.live.items.figures import SUMS
 
 _SINGLES = (
     "rounds", "switched", "switched_twice", "abandoned", "spent",
@@ -15,7 +17,7 @@ _PER_PAIR = ("seen", "disagreed", "recent_seen", "recent_disagreed")
 _PER_STAGE = (
     "lengths", "stops", "failures", "abstained", "cost_sums", "cost_counts", "advised",
 )  # fmt: skip
-_REAL = ("spent", "advised_cost", "advised_paid", "cost_sums")
+_REAL = ("spent", "advised_cost", "advised_paid", "cost_sums", *SUMS)
 RECENT = "recent_"
 """How the names of discounted counters begin."""
 
@@ -49,10 +51,12 @@ class Layout:
             self.lengths, self.stops, self.failures, self.abstained, self.cost_sums,
             self.cost_counts, self.advised,
         ) = (start + at * count for at in range(len(_PER_STAGE)))  # fmt: skip
-        self.size = start + len(_PER_STAGE) * count
+        self.items = start + len(_PER_STAGE) * count
+        self.size = self.items + len(ITEMS)
         names = list(_SINGLES)
         names += [f"{name} {i}-{j}" for name in _PER_PAIR for i, j in pair_list(count)]
         names += [f"{name} {stage}" for name in _PER_STAGE for stage in range(count)]
+        names += ITEMS
         self.names = tuple(names)
         self.real = tuple(
             name.split(" ")[0] in _REAL or name.startswith(RECENT) for name in self.names

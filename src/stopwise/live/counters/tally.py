@@ -13,7 +13,8 @@ from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import FastTs
 from stopwise.live.counters.layout import layout_of
 from stopwise.live.counters.pairs import Added, added_by, pair_list, tokens
-from stopwise.live.record import RoundRecord
+from stopwise.live.items.figures import add_item
+from stopwise.live.record import RoundRecord, agreed
 from stopwise.policies.base import Policy
 
 LARGEST = 2**53
@@ -137,6 +138,13 @@ class Tally:
             if record.advised_same is not None:
                 values[at.advised_known] += 1
                 values[at.advised_same] += record.advised_same
+        if record.item is not None and record.advised is None and not record.abandoned:
+            last, rule = self.stage_count - 1, record.item.rule
+            same = None
+            if record.item.full and rule is not None:
+                spoke = record.answered & ((2 << rule) - 1)
+                same = agreed(record, spoke.bit_length() - 1, last) if spoke else None
+            add_item(values, at.items, record.item, last=last, cost=record.cost, same=same)
         self._add_pairs(values, added, 1)
         if self.discount != 1.0:
             self._add_recent(values, added)

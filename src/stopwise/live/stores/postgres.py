@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stopwise.checks import StopwiseError
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
 from stopwise.live.stores.sql import SqlStore
-from stopwise.live.stores.sql_schema import SCHEMA, Connection, Row
+from stopwise.live.stores.sql_schema import SCHEMA, Connection, Row, first_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -84,8 +84,8 @@ class PostgresStore(SqlStore):
                 tcp_user_timeout=round(1000 * self._patience),
             )
         except psycopg.Error as error:
-            raise StoreError(f"{self.where}: cannot connect ({_first_line(error)})") from None
-        return PostgresConnection(connection)
+            raise StoreError(f"{self.where}: cannot connect ({first_line(error)})") from None
+        return PostgresConnection(connection, self.where)
 
     def prepare(self, connection: Connection) -> None:
         """Make the tables, one process at a time."""
@@ -139,27 +139,37 @@ class PostgresStore(SqlStore):
 class PostgresConnection(Connection):
     """psycopg, with `?` where values go."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], where: str) -> None:
         self._connection = connection
+        self._where = where
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and fetch all of what it gives."""
-        cursor = self._connection.execute(_marks(sql), values)
-        return cursor.fetchall() if cursor.description is not None else []
+        with self._errors():
+            cursor = self._connection.execute(_marks(sql), values)
+            return cursor.fetchall() if cursor.description is not None else []
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for many rows, without waiting for each."""
         if rows:
-            with self._connection.cursor() as cursor:
+            with self._errors(), self._connection.cursor() as cursor:
                 cursor.executemany(_marks(sql), rows)
 
     @contextmanager
     def transaction(self, *, reading: bool = False) -> Iterator[None]:
         """All or nothing; if `reading`, as of one moment."""
-        with self._connection.transaction():
+        with self._errors(), self._connection.transaction():
             if reading:
                 self.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Say what is wrong in one line that names the database."""
+        try:
+            yield
+        except _psycopg().Error as error:
+            raise StoreError(f"{self._where}: {first_line(error)}") from error
 
     def lost(self, error: Exception) -> bool:
         """Whether the connection cannot be used any more."""
@@ -193,7 +203,3 @@ def _without_password(url: str) -> str:
         raise StopwiseError("url: cannot be read; need postgresql://user@host/database") from None
     parts.pop("password", None)
     return f"postgresql {conninfo.make_conninfo(**parts)}".strip()
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]

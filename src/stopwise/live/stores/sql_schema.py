@@ -84,3 +84,12 @@ class Connection(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go."""
+
+
+def first_line(error: BaseException) -> str:
+    r"""What a database says, without what it adds.
+
+    >>> first_line(ValueError("no table\nLINE 1: ..."))
+    'no table'
+    """
+    return str(error).strip().split("\n")[0] or type(error).__name__

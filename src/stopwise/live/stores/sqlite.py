@@ -101,8 +101,9 @@ class SqliteStore(SqlStore):
             migrate_first_version(connection)
             for statement in SCHEMA:
                 connection.query(statement)
-        except sqlite3.DatabaseError as error:
-            raise StopwiseError(f"{self.path}: cannot be used as a store ({error})") from None
+        except StoreError as error:
+            why = error.__cause__ or error
+            raise StopwiseError(f"{self.path}: cannot be used as a store ({why})") from None
         found = self.path.stat()
         self._file = (found.st_dev, found.st_ino)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.live.stores.base import StoreError
-from stopwise.live.stores.sql_schema import Connection, Row
+from stopwise.live.stores.sql_schema import Connection, Row, first_line
 from stopwise.live.stores.sqlite_place import SqlitePlace
 
 
@@ -32,11 +32,21 @@ class SqliteConnection(Connection):
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and fetch all of what it gives."""
-        return self._connection.execute(sql, values).fetchall()
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            raise self._told(error) from error
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for many rows."""
-        self._connection.executemany(sql, rows)
+        try:
+            self._connection.executemany(sql, rows)
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            raise self._told(error) from error
+
+    def _told(self, error: Exception) -> StoreError:
+        """What is wrong, in one line that names the file."""
+        return StoreError(f"{self._path}: {first_line(error)}")
 
     @contextmanager
     def transaction(self, *, reading: bool = False) -> Iterator[None]:
@@ -45,9 +55,9 @@ class SqliteConnection(Connection):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             self.place.check()
-            self._connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+            self.query("BEGIN" if reading else "BEGIN IMMEDIATE")
             yield
-            self._connection.execute("COMMIT")
+            self.query("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

@@ -9,7 +9,9 @@ probability of what was seen under the Krichevsky-Trofimov mixture of rates (Bet
 numerator is a probability of the whole sequence, and the denominator is at least its probability
 under the true rate, so E is an e-process (Ramdas, Ruf, Larsson, Koolen, 2022, "Testing
 exchangeability"): if nothing changes it *ever* reaches 1 / a with probability at most a, however
-often one looks (Ville). Leaving steps out only makes E smaller, so that far back few are kept.
+often one looks (Ville). Far back few steps are kept: one that is given up hands what its bet is
+worth at that moment to its neighbour, as a gambler may who changes from one horse to another. So E
+does not fall, and a small change, which many steps explain equally well, is betted on by all.
 
 The bound is shared: pairs take equal parts, segments in the order of their appearance take parts of
 a series that sums to at most 1, and so do the first, second, ... alarm of a pair. So the chance of
@@ -32,6 +34,7 @@ from stopwise.live.counters.pairs import pair_count, pair_list
 from stopwise.live.record import check_whole
 
 _DENSE = 8  # steps are kept so that gaps are at most this part of their age
+_RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun again
 _SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
 
 
@@ -97,7 +100,8 @@ class PairWatch:
         self.alarms = 0
         self.seen = 0
         self.disagreed = 0
-        # seen and disagreed up to each step that is kept, and the logarithm of its weight times Q
+        # seen and disagreed up to each step that is kept, and the logarithm of Q times its weight,
+        # which is that of all steps it stands for
         self.steps: list[tuple[int, int, float]] = []
 
     def count(self, differs: bool, window: int) -> bool:
@@ -108,21 +112,35 @@ class PairWatch:
 
     def add_step(self, window: int) -> None:
         """Let a change begin after what has been seen so far; thin out the steps of long ago."""
-        n, k = self.seen, self.disagreed
-        self.steps.append((n, k, math.log(_part(n // window)) + _mixture(n, k)))
+        n = self.seen
+        self.steps.append((n, self.disagreed, _first_worth(n, self.disagreed, window)))
         steps = self.steps
         at = len(steps) - 3
         while at >= 0:
             if (steps[at + 2][0] - steps[at][0]) * _DENSE < n - steps[at + 2][0]:
-                del steps[at + 1]
+                self._give_up(at + 1)
             at -= 1
+
+    def _give_up(self, at: int) -> None:
+        """Take out a step; what its bet is worth goes to that before it, or after it if nearer."""
+        n, _, _ = given_up = self.steps[at]
+        heir = at - 1 if n - self.steps[at - 1][0] <= self.steps[at + 1][0] - n else at + 1
+        heir_n, heir_k, weight = self.steps[heir]
+        change = self._worth(given_up) - self._worth(self.steps[heir])
+        self.steps[heir] = (heir_n, heir_k, weight + math.log1p(math.exp(min(change, 700.0))))
+        del self.steps[at]
+
+    def _worth(self, step: tuple[int, int, float]) -> float:
+        """The logarithm of a step's part of the numerator."""
+        n, k, weight = step
+        return weight + _mixture(self.seen - n, self.disagreed - k)
 
     def bet(self) -> tuple[float, int]:
         """The logarithm of E, and the number of the step that adds most to it."""
         n, k = self.seen, self.disagreed
         best, which, values = -math.inf, -1, []
-        for at, (before_n, before_k, weight) in enumerate(self.steps):
-            value = weight + _mixture(n - before_n, k - before_k)
+        for at, step in enumerate(self.steps):
+            value = self._worth(step)
             values.append(value)
             if value > best:
                 best, which = value, at
@@ -133,7 +151,7 @@ class PairWatch:
 
     def to_form(self) -> list[Any]:
         """As JSON holds it."""
-        return [self.alarms, self.seen, self.disagreed, [[n, k] for n, k, _ in self.steps]]
+        return [self.alarms, self.seen, self.disagreed, [list(step) for step in self.steps]]
 
     @classmethod
     def from_form(cls, form: Any, window: int) -> PairWatch:
@@ -145,12 +163,18 @@ class PairWatch:
                 check_whole("drift", value) for value in form[:3]
             )
             before = (0, 0)
-            for n, k in form[3]:
+            for n, k, *given in form[3]:
                 n, k = whole_number("drift", n, least=1), whole_number("drift", k, least=0)
                 if not before[0] < n <= watch.seen or not before[1] <= k <= watch.disagreed:
                     raise fail("drift", form, accepted)
-                watch.steps.append((n, k, math.log(_part(max(1, n // window))) + _mixture(n, k)))
+                weight = _first_worth(n, k, window)  # what others left it stands in the form
+                if given:
+                    (weight,) = (finite_number("drift", value) for value in given)
+                watch.steps.append((n, k, weight))
                 before = (n, k)
+            total, _ = watch.bet()
+            if total > _RICHEST:
+                raise fail("drift", form, accepted)
         except (TypeError, ValueError, IndexError):
             raise fail("drift", form, accepted) from None
         if watch.disagreed > watch.seen or len(form) != 4 or len(watch.steps) > 10_000:
@@ -251,6 +275,11 @@ class DriftWatch:
 def _part(i: int) -> float:
     """Parts of a whole for i = 1, 2, ...: they fall slowly and sum to less than 1."""
     return 1.0 / (_SUM * (i + 1) * math.log(i + 1) ** 2)
+
+
+def _first_worth(n: int, k: int, window: int) -> float:
+    """The logarithm of the weight of a step times Q of all before it, when it is made."""
+    return math.log(_part(max(1, n // window))) + _mixture(n, k)
 
 
 def _mixture(n: int, k: int) -> float:

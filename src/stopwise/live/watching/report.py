@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.live.counters.tally import Tally
+from stopwise.live.items.figures import ItemFigures, figures_of_items
 
 if TYPE_CHECKING:
     import polars
@@ -35,6 +36,8 @@ class LiveReport:
         saved: `spent` less that, over the rounds that had advice.
         advised_agreement: how often the advised answer agreed with the one given; None if unknown.
             This is agreement, not accuracy: without labels nobody knows who was right.
+        items: where rounds are decided per item, what full runs say of all of them: agreement with
+            the last stage and savings, unbiased, with intervals; None elsewhere.
 
     >>> from stopwise.live import Learner
     >>> learner = Learner({"rule": 0, "model": 1}, "fixed", mistake_cost=4)
@@ -58,6 +61,7 @@ class LiveReport:
     advised_agreement: float | None
     abstentions: tuple[int, ...] = ()
     unrecorded: int = 0
+    items: ItemFigures | None = None
     compared: tuple[int, ...] = ()
     disagreed: tuple[int, ...] = ()
 
@@ -99,6 +103,8 @@ class LiveReport:
             text += f", {_number(self.unrecorded, 'round')} not recorded"
         if sum(self.advised):
             text += f", {self.saved:g} of it saved by following the advice"
+        if self.items is not None:
+            text += f"; {self.items}"
         return text
 
     def __str__(self) -> str:
@@ -142,6 +148,7 @@ def report_of(tally: Tally, stages: Sequence[str]) -> LiveReport:
         advised_cost=float(values[at.advised_cost]),
         saved=float(values[at.advised_paid] - values[at.advised_cost]),
         advised_agreement=values[at.advised_same] / known if known else None,
+        items=figures_of_items(values, at.items),
         compared=tuple(tally.seen),
         disagreed=tuple(tally.disagreed),
     )

@@ -15,7 +15,7 @@ time and need no prediction (`confidence_sequence`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Unpack
@@ -23,7 +23,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from stopwise.abstentions import UNKNOWN
+from stopwise.abstentions import UNKNOWN, Abstentions
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import FloatArray
 from stopwise.decisions import optimal_stage
@@ -50,6 +50,7 @@ class AuditPlan:
             right (`stopwise.estimating`).
         tolerance: a difference in cost, in mistakes per item, that does not matter.
         strict: settle only by confidence sequences, which hold for any log and at any time.
+        abstentions: what it means that a stage gives no answer.
     """
 
     rows: LogRows
@@ -57,6 +58,7 @@ class AuditPlan:
     right: FloatArray
     tolerance: float = 0.0
     strict: bool = False
+    abstentions: Abstentions = "go on"
 
     @cached_property
     def differ(self) -> dict[tuple[int, int], NDArray[np.bool_]]:
@@ -139,6 +141,8 @@ class PairFinding:
     Attributes:
         threshold: what it has to exceed for the deeper stage to be worth its price.
         finding: "deeper pays", "shallower is enough" or "open".
+        guaranteed: whether that follows from the bounds alone, so that it holds for any log, or
+            all differing items are labelled; otherwise it is a posterior statement.
     """
 
     shallow: int
@@ -149,6 +153,7 @@ class PairFinding:
     high: float
     threshold: float
     finding: str
+    guaranteed: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,8 @@ class Audit:
         to_label: the names of these items.
         guess: the best guess with the labels there are; the stage itself once it is settled.
         notes: what should be said about the labels and the log.
+        guaranteed: whether what is settled holds for any log (`strict`, or every pair that rules a
+            stage out does); otherwise its probability is that of a posterior.
     """
 
     stages: tuple[str, ...]
@@ -180,6 +187,7 @@ class Audit:
     to_label: tuple[str, ...] = ()
     guess: int = 0
     notes: tuple[str, ...] = ()
+    guaranteed: bool = False
 
     @property
     def settled(self) -> bool:
@@ -219,7 +227,14 @@ def plan_audit(
         raise StopwiseError(f"{rows.name}: no row has an answer of every stage (and a truth)")
     kept = replace(rows.where(known), left_out=rows.left_out + int((~known).sum()))
     right = answer_probabilities(kept.codes, settings.abstentions)
-    return AuditPlan(kept, settings.level, right, tolerance / rows.costs.mistake_cost, strict)
+    return AuditPlan(
+        rows=kept,
+        level=settings.level,
+        right=right,
+        tolerance=tolerance / rows.costs.mistake_cost,
+        strict=strict,
+        abstentions=settings.abstentions,
+    )
 
 
 def label_order(plan: AuditPlan, seed: int | np.random.SeedSequence) -> IntArray:
@@ -281,7 +296,17 @@ def assess(plan: AuditPlan, order: IntArray, truth: Mapping[int, int], batch: in
         next_items=tuple(int(item) for item in following),
         guess=left[0] if len(left) == 1 else guess,
         to_label=tuple(plan.rows.items[item] for item in following),
+        guaranteed=_guaranteed(plan, findings, left),
     )
+
+
+def _guaranteed(plan: AuditPlan, findings: Sequence[PairFinding], left: tuple[int, ...]) -> bool:
+    """Whether every stage that is out was ruled out, by some pair, whatever the log is like."""
+    out = set()
+    for pair in findings:
+        if pair.guaranteed and pair.finding != "open":
+            out.add(pair.shallow if pair.finding == "deeper pays" else pair.deep)
+    return len(left) == 1 and set(plan.candidates) - set(left) <= out
 
 
 GUESS_LABELS = 30
@@ -330,6 +355,8 @@ def _finding(
     decided = plan.decide(pair, items, truth)
     share = size / len(plan.rows.codes)
     words = {None: "open", DEEP_PAYS: "deeper pays", SHALLOW_ENOUGH: "shallower is enough"}
+    # The same test as with `strict`: one claim at a time.
+    sure = first_rejection(gains, size, *plan.claims(pair)[1:], 2 * plan.alpha)
     return PairFinding(
         shallow=pair[0],
         deep=pair[1],
@@ -339,4 +366,5 @@ def _finding(
         high=high * share,
         threshold=float(plan.rows.costs.thresholds[pair]),
         finding=words[None if decided is None else decided[1]],
+        guaranteed=sure is not None and decided is not None and sure[1] == decided[1],
     )

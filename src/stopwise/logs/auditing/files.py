@@ -23,7 +23,7 @@ from stopwise.storage import write_whole
 
 _VERSION = 2
 _FIELDS = ("version", "log", "stages", "cumulative_costs", "mistake_cost", "level", "tolerance",
-           "seed", "labels", "outputs")  # fmt: skip
+           "abstentions", "seed", "labels", "outputs")  # fmt: skip
 LABEL_COLUMN = "label"
 
 
@@ -44,8 +44,8 @@ def fingerprint(plan: AuditPlan) -> str:
     return digest.hexdigest()[:16]
 
 
-def load_state(path: Path, plan: AuditPlan, seed: int) -> AuditState:
-    """The state in a file, or a fresh one; other stages or given costs are refused.
+def load_state(path: Path, plan: AuditPlan, seed: int | None = None) -> AuditState:
+    """The state in a file, or a fresh one; other stages, costs, settings or seeds are refused.
 
     A log that has grown is fine: labels of items that are still there, with the same outputs,
     stay; costs measured in the log may have changed with it.
@@ -60,13 +60,18 @@ def load_state(path: Path, plan: AuditPlan, seed: int) -> AuditState:
         "mistake_cost": plan.rows.costs.mistake_cost,
         "level": plan.level,
         "tolerance": plan.tolerance,
+        "abstentions": plan.abstentions,
     }
+    if seed is not None:
+        whole_number("seed", seed, least=0)
     if not path.exists():
-        return AuditState(fresh, {}, whole_number("seed", seed, least=0), [])
+        return AuditState(fresh, {}, seed or 0, [])
     form = parse_json_object(f"state {path}", _read(path))
     known_keys(f"state {path}", form, _FIELDS)
     grown = form.get("log") != fresh["log"]
     may_change = {"version", "log"} | ({"cumulative_costs"} if grown else set())
+    if "abstentions" not in form:  # written before it was recorded
+        may_change.add("abstentions")
     for field in fresh:
         if field not in may_change and form.get(field) != fresh[field]:
             raise StopwiseError(
@@ -78,11 +83,17 @@ def load_state(path: Path, plan: AuditPlan, seed: int) -> AuditState:
     labels = form.get("labels")
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
         raise fail(f"state {path}: labels", labels, "an object from item to label")
+    begun_with = whole_number("seed", form.get("seed"), least=0)
+    if seed is not None and seed != begun_with:
+        raise StopwiseError(
+            f"state {path}: this audit began with --seed {begun_with}, in whose order items are"
+            f" labelled, not {seed}; leave --seed out, or begin again with another --state"
+        )
     notes = []
     if grown:
         _refuse_other_log(path, plan, labels, form.get("outputs"))
         notes.append(f"the log has changed since this audit began: {len(plan.rows.items):,} items")
-    return AuditState(fresh, dict(labels), whole_number("seed", form.get("seed"), least=0), notes)
+    return AuditState(fresh, dict(labels), begun_with, notes)
 
 
 def _refuse_other_log(path: Path, plan: AuditPlan, labels: Any, outputs: Any) -> None:
@@ -130,12 +141,13 @@ def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
 
 
 def advance(
-    plan: AuditPlan, state_path: Path, labels_path: Path, *, batch: int = 20, seed: int = 0,
-    blind: bool = False, page_path: Path | None = None,
+    plan: AuditPlan, state_path: Path, labels_path: Path, *, batch: int = 20,
+    seed: int | None = None, blind: bool = False, page_path: Path | None = None,
 ) -> Audit:  # fmt: skip
     """One step of an audit: labels in, state saved, verdict updated, next items out.
 
     Args:
+        seed: of the order in which items are labelled; by default that of the state, or 0.
         page_path: where to write a page on which the labels can be typed in; None for none.
     """
     batch = whole_number("batch", batch, least=1)
@@ -154,7 +166,7 @@ def advance(
     write_whole(labels_path, _to_label(plan, audit, blind))
     if page_path is not None:
         write_whole(page_path, labelling_page(plan, audit, labels_path.name, blind=blind))
-    return replace(audit, notes=(*state.notes, *notes))
+    return replace(audit, notes=(*state.notes, *plan.rows.notes, *notes))
 
 
 def _to_label(plan: AuditPlan, audit: Audit, blind: bool) -> str:
@@ -194,6 +206,13 @@ def _read(path: Path) -> str:
         raise StopwiseError(f"{path}: cannot be read ({error})") from None
 
 
+def settled_by(audit: Audit) -> str | None:
+    """What "settled" rests on: a guarantee for any log, a posterior, or nothing as yet."""
+    if not audit.settled:
+        return None
+    return "guarantee" if audit.guaranteed else "posterior"
+
+
 def audit_dict(audit: Audit, plan: AuditPlan, labels_path: Path) -> dict[str, Any]:
     """What `stopwise audit --json` prints; error differences are shares of items."""
     names = audit.stages
@@ -201,6 +220,7 @@ def audit_dict(audit: Audit, plan: AuditPlan, labels_path: Path) -> dict[str, An
         "version": 1,
         "stages": list(names),
         "settled": audit.settled,
+        "settled_by": settled_by(audit),
         "best_stage": None if audit.best is None else names[audit.best],
         "in_question": [names[stage] for stage in audit.in_question],
         "labels": audit.labels,
@@ -221,6 +241,7 @@ def audit_dict(audit: Audit, plan: AuditPlan, labels_path: Path) -> dict[str, An
                 "error_difference_high": pair.high,
                 "threshold": pair.threshold,
                 "finding": pair.finding,
+                "guaranteed": pair.guaranteed,
             }
             for pair in audit.pairs
         ],

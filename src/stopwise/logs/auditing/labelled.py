@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Unpack
 
 from stopwise.checks import fail, whole_number
@@ -59,7 +60,7 @@ def audit(
         label = plain_label(value)
         if label is not None:
             plain[str(item)] = label
-    truth, _ = label_codes(plan, plain)
+    truth, notes = label_codes(plan, plain)
     batch = whole_number("batch", batch, least=1)
     order = order_by_item(plan, whole_number("seed", seed, least=0))
-    return assess(plan, order, truth, batch)
+    return replace(assess(plan, order, truth, batch), notes=(*plan.rows.notes, *notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Unpack
 
@@ -65,6 +66,8 @@ def fit(
     reference = rows.held_to(reference)
     met = rows.observations()
     index = _labelled(rows, labels, seed)
+    for note in rows.notes if labels else ():
+        warnings.warn(note, UserWarning, stacklevel=2)
     truth = np.zeros(0, dtype=np.int64) if rows.truth is None else rows.truth[index]
     if rows.alone:
         if policy != "per-item":

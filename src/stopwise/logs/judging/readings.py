@@ -110,6 +110,8 @@ def readings_of(
     pairs: tuple[tuple[int, int], ...] = ()
     if len(verdict.stages) < 3:
         why_not = "two stages: nothing can be estimated without a third"
+    elif counts is not None and (counts.codes >= 0).any(axis=0).sum() < 3:
+        why_not = "fewer than three stages ever answer: nothing can be estimated"
     elif counts is not None:
         found = estimate(counts.codes, counts.number, abstentions=settings.abstentions)
         if not found.enough or np.isnan(found.error_rates).any():

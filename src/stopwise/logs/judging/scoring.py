@@ -10,12 +10,16 @@ from stopwise.abstentions import UNKNOWN, answers
 from stopwise.checks import StopwiseError
 from stopwise.costs import FloatArray
 from stopwise.decisions import TIE, optimal_stage
-from stopwise.logs.formatting import printable
 from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.judging.warnings.log_warning import LogWarning
 from stopwise.logs.reading.counting import NOT_CALLED, encode, tell_blanks_apart
 from stopwise.logs.reading.files import collect, need_polars
-from stopwise.logs.reading.labels import fold_labels, plain_label, refuse_foreign_truth
+from stopwise.logs.reading.labels import (
+    fold_labels,
+    plain_label,
+    refuse_foreign_truth,
+    truth_notes,
+)
 from stopwise.logs.reading.log import Log
 
 
@@ -88,26 +92,8 @@ def score(log: Log, verdict: Verdict) -> tuple[TruthScore, list[LogWarning]]:
     errors = (number @ ((given != UNKNOWN) & (given != truth[:, None]))) / counted
     called = codes != NOT_CALLED
     with_silence = (number @ (called & (codes != truth[:, None]))) / (number @ called)
-    notes = truth_warnings(renamed, unknown)
+    notes = [LogWarning(code, text) for code, text in truth_notes(renamed, unknown).items()]
     return _score(verdict, errors, int(number.sum()), with_silence), notes
-
-
-def truth_warnings(renamed: dict[str, str], unknown: list[str]) -> list[LogWarning]:
-    """Labels of the truth that the stages write otherwise, or never give."""
-    found = []
-    if renamed:
-        pairs = ", ".join(f"{printable(a)!r} as {printable(b)!r}" for a, b in renamed.items())
-        found.append(LogWarning("truth_labels_folded", f"in the truth, read {pairs}."))
-    if unknown:
-        shown = ", ".join(repr(printable(label)) for label in unknown[:5])
-        found.append(
-            LogWarning(
-                "truth_labels_unknown",
-                f"no stage ever gives {shown}{', ...' if len(unknown) > 5 else ''}, which the truth"
-                " has: all stages count as wrong there. Are they written with the same labels?",
-            )
-        )
-    return found
 
 
 def _score(verdict: Verdict, errors: FloatArray, rows: int, with_silence: FloatArray) -> TruthScore:

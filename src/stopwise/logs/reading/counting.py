@@ -21,6 +21,7 @@ from stopwise.logs.reading.bills import Bills, bill_query, check_bills, read_bil
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label, refuse_disjoint_labels, too_many_labels
 from stopwise.logs.reading.log import Log
+from stopwise.logs.reading.short_rows import refuse_short_rows
 from stopwise.problem import IntArray
 
 if TYPE_CHECKING:
@@ -140,18 +141,26 @@ def count(log: Log, *, compare_labels: bool = True) -> PatternCounts:
 
 
 def row_count(log: Log) -> int:
-    """Rows of the log; of a CSV file every value is read once, so that none is in a wrong column.
+    """Rows of the log, or items; of a CSV file every value is read once.
 
     A row with too many values is only noticed when all columns are read: an unquoted comma in a
-    column that nobody asked for would move the outputs of the stages.
+    column that nobody asked for would move the outputs of the stages. So would a missing value.
     """
     polars = need_polars()
     if log.weighted:
         return int(collect(log.outputs.select(polars.col("n").sum()), log.name).item())
-    if log.raw is None:
-        return int(collect(log.outputs.select(polars.len()), log.name).item())
-    read = collect(log.raw.select(polars.len().alias("rows"), polars.all().null_count()), log.name)
-    return int(read["rows"][0])
+    if log.raw is not None and log.files is not None:
+        # No name of a column can be that of the count: it has a line break.
+        rows = polars.len().alias("rows\n")
+        read = collect(log.raw.select(rows, polars.all().null_count()), log.name)
+        columns = read.columns[1:]
+        if int(read[columns[-1]][0]):
+            for file in log.files.paths:
+                name = log.name if len(log.files.paths) == 1 else file
+                refuse_short_rows(file, log.files.separator, len(columns), name)
+        if not log.long:
+            return int(read["rows\n"][0])
+    return int(collect(log.outputs.select(polars.len()), log.name).item())
 
 
 def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,7 +26,8 @@ KINDS = {
 }  # fmt: skip
 ACCEPTED = (
     "a .csv, .csv.gz, .tsv, .parquet or .jsonl file (or several: 'logs/*.parquet', or a list), '-'"
-    " for standard input, or a pandas or polars frame"
+    " for standard input, a pandas or polars frame, or what a live learner keeps (a RoundLog, a"
+    " SQLite or PostgreSQL store, a snapshot)"
 )
 
 
@@ -34,8 +36,16 @@ def need_polars() -> Any:
     return load("reading logs", "polars")
 
 
-def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
-    """A lazy frame over a log, the name to call it by in messages, and whether it is CSV.
+@dataclass(frozen=True)
+class TextFiles:
+    """The CSV files of a log, which are looked at again where a value may be missing."""
+
+    paths: tuple[str, ...]
+    separator: str
+
+
+def scan(log: object) -> tuple[pl.LazyFrame, str, TextFiles | None]:
+    """A lazy frame over a log, the name to call it by in messages, and its files if it is CSV.
 
     >>> import polars
     >>> frame, name, _ = scan(polars.DataFrame({"a": [1]}))
@@ -44,31 +54,35 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, bool]:
     """
     polars = need_polars()
     if isinstance(log, polars.LazyFrame):
-        return log, "log", False
+        return log, "log", None
     if isinstance(log, polars.DataFrame):
-        return log.lazy(), "log", False
+        return log.lazy(), "log", None
     if type(log).__module__.partition(".")[0] == "pandas":
-        return _from_pandas(log), "log", False
+        return _from_pandas(log), "log", None
     several = log if isinstance(log, list | tuple) else [log]
     if not several or not all(isinstance(one, str | Path) for one in several):
         raise fail("log", log, ACCEPTED)
-    if "-" in map(str, several):
-        several = [_spooled(sys.stdin.buffer)]
-    files = [file for one in several for file in _files(str(one))]
-    path = ", ".join(map(str, several)) if "-" not in map(str, [log]) else "standard input"
-    kinds = {_kind(Path(file)) for file in files}
+    if list(map(str, several)) == ["-"]:
+        files, path = [_spooled(sys.stdin.buffer)], "standard input"
+    else:
+        files = [file for one in several for file in _files(str(one))]
+        path = ", ".join(map(str, several))
+    kinds = {_kind(Path(file), path if path == "standard input" else file) for file in files}
     if len(kinds) > 1:
         raise fail("log", path, "files of one kind")
     kind = kinds.pop()
     if kind == "CSV":
         _refuse_other_headers(files)
     if kind == "Parquet":
-        return polars.scan_parquet(files, glob=False), path, False
+        return polars.scan_parquet(files, glob=False), path, None
     if kind == "JSON lines":
-        return polars.scan_ndjson(files, infer_schema_length=None), path, False
+        return polars.scan_ndjson(files, infer_schema_length=None), path, None
     separator = _separator(Path(files[0]))
     frame = polars.scan_csv(files, infer_schema=False, separator=separator, glob=False)
-    return frame, path, True
+    if any(map(_ends_blank, files)):
+        # Blank lines at the end of a file are no rows.
+        frame = frame.filter(~polars.all_horizontal(polars.all().is_null()))
+    return frame, path, TextFiles(tuple(files), separator)
 
 
 def _files(path: str) -> list[str]:
@@ -83,6 +97,8 @@ def _files(path: str) -> list[str]:
 def _spooled(stream: BinaryIO) -> str:
     """Standard input as a file, so that it can be read more than once; it goes with the process."""
     start = stream.read(65536)
+    if not start:
+        raise StopwiseError("standard input: it is empty; need a header and one row for each item")
     found = _content(gunzip(start) if start[:2] == b"\x1f\x8b" else start)
     ending = {"Parquet": ".parquet", "JSON lines": ".jsonl"}.get(found, ".csv")
     with tempfile.NamedTemporaryFile(
@@ -156,18 +172,18 @@ def _explain(name: str, error: BaseException) -> str:
     return f"{name}: cannot be read ({text[:160]}){hint}"
 
 
-def _kind(path: Path) -> str:
+def _kind(path: Path, name: str) -> str:
     """The kind that the name promises, checked against the first bytes."""
     if path.is_dir():
-        raise StopwiseError(f"{path}: this is a folder; give its files, such as '{path}/*.parquet'")
+        raise StopwiseError(f"{name}: this is a folder; give its files, such as '{name}/*.parquet'")
     if not path.exists():
-        raise StopwiseError(f"{path}: there is no such file")
+        raise StopwiseError(f"{name}: there is no such file")
     packed = path.suffix.lower() == ".gz"
     kind = KINDS.get((Path(path.stem) if packed else path).suffix.lower())
     if packed and kind != "CSV":
         kind = None
     if kind is None:
-        raise fail("log", str(path), ACCEPTED)
+        raise fail("log", name, ACCEPTED)
     try:
         with path.open("rb") as file:
             start = file.read(65536)
@@ -175,21 +191,21 @@ def _kind(path: Path) -> str:
             file.seek(max(size - 4, 0))
             end = file.read(4)
     except OSError as error:
-        raise StopwiseError(f"{path}: cannot be read ({error.strerror})") from None
+        raise StopwiseError(f"{name}: cannot be read ({error.strerror})") from None
     if size == 0:
-        raise StopwiseError(f"{path}: the file is empty; need a header and one row for each item")
+        raise StopwiseError(f"{name}: the file is empty; need a header and one row for each item")
     if packed:
         if start[:2] != b"\x1f\x8b":
-            raise StopwiseError(f"{path}: named .gz, but not packed; give it its right ending")
+            raise StopwiseError(f"{name}: named .gz, but not packed; give it its right ending")
         start = gunzip(start)
     found = _content(start)
     if found != kind and not (kind == "CSV" and found == "text"):
         raise StopwiseError(
-            f"{path}: named as {kind}, but this is {_ARTICLE[found]}; give it its right ending"
+            f"{name}: named as {kind}, but this is {_ARTICLE[found]}; give it its right ending"
             " or save it again"
         )
     if kind == "Parquet" and end not in (b"PAR1", b"PARE"):
-        raise StopwiseError(f"{path}: this Parquet file is cut off; write or copy it again")
+        raise StopwiseError(f"{name}: this Parquet file is cut off; write or copy it again")
     return kind
 
 
@@ -221,6 +237,14 @@ def _header(path: Path) -> str:
             return file.readline(1_000_000).decode("utf-8", errors="replace").strip("\r\n")
     except (OSError, EOFError) as error:
         raise StopwiseError(f"{path}: cannot be read ({error})") from None
+
+
+def _ends_blank(file: str) -> bool:
+    """Whether a file ends with blank lines; a packed one is looked at when it has short rows."""
+    with Path(file).open("rb") as opened:
+        opened.seek(max(opened.seek(0, 2) - 4, 0))
+        end = opened.read(4)
+    return file.lower().endswith(".gz") or end.replace(b"\r", b"").endswith(b"\n\n")
 
 
 def _separator(path: Path) -> str:

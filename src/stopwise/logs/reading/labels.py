@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from stopwise.checks import StopwiseError
+from stopwise.logs.formatting import printable
 from stopwise.problem import IntArray
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))\.0+")
@@ -67,6 +68,25 @@ def fold_labels(given: Iterable[str], known: Iterable[str]) -> tuple[dict[str, s
         else:
             unknown.append(label)
     return renamed, unknown
+
+
+def truth_notes(renamed: dict[str, str], unknown: list[str]) -> dict[str, str]:
+    """What should be said of right answers that the stages write otherwise, or never give.
+
+    >>> truth_notes({"Yes": "yes"}, [])
+    {'truth_labels_folded': "in the truth, read 'Yes' as 'yes'."}
+    """
+    notes = {}
+    if renamed:
+        pairs = ", ".join(f"{printable(a)!r} as {printable(b)!r}" for a, b in renamed.items())
+        notes["truth_labels_folded"] = f"in the truth, read {pairs}."
+    if unknown:
+        shown = ", ".join(repr(printable(label)) for label in unknown[:5])
+        notes["truth_labels_unknown"] = (
+            f"no stage ever gives {shown}{', ...' if len(unknown) > 5 else ''}, which the truth"
+            " has: all stages count as wrong there. Are they written with the same labels?"
+        )
+    return notes
 
 
 def _plain(label: str) -> str:

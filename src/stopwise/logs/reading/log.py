@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
-from stopwise.logs.reading.files import need_polars
+from stopwise.logs.reading.files import TextFiles, need_polars
 from stopwise.logs.settings import LogSettings
 
 if TYPE_CHECKING:
     import polars as pl
 
 COST_SUFFIX = ":cost"
+TRUTHS = "truths"
+"""Of a long log: how many different truths an item has."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,9 @@ class Log:
         calls_known: for every stage, whether there is a column `k`.
         measured: whether costs are measured in the log.
         weighted: whether each row stands for `n` rows, counted by a database.
-        raw: of a wide CSV file, all its columns; None where rows cannot have too many values.
+        raw: of CSV files, all their columns; None where rows cannot have too many values, or few.
+        files: the CSV files themselves.
+        long: whether the log has several rows for an item.
     """
 
     name: str
@@ -40,7 +44,9 @@ class Log:
     has_item: bool
     settings: LogSettings
     raw: pl.LazyFrame | None = None
+    files: TextFiles | None = None
     weighted: bool = False
+    long: bool = False
 
 
 def cost_expression(kind: Any, column: str) -> tuple[Any, Any]:

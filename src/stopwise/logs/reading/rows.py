@@ -18,9 +18,15 @@ from stopwise.logs.reading.costs import CostBounds, costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
 from stopwise.logs.reading.databases import Query, rows_of
 from stopwise.logs.reading.files import collect
-from stopwise.logs.reading.labels import fold_labels, plain_label, refuse_foreign_truth
+from stopwise.logs.reading.labels import (
+    fold_labels,
+    plain_label,
+    refuse_foreign_truth,
+    truth_notes,
+)
 from stopwise.logs.reading.layouts.beside import BESIDE, read_confidences, read_features
 from stopwise.logs.reading.layouts.opening import open_log
+from stopwise.logs.reading.live import completed
 from stopwise.logs.reading.log import Log, baseline_of
 from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings
@@ -52,6 +58,7 @@ class LogRows:
         bills: what each stage costs by itself on each item: as billed, or as given.
         calls: how stages are called; alone, `costs` and `spent` are each one's own.
         baseline: the stage that savings are stated against.
+        notes: what should be said of the truth's labels.
     """
 
     name: str
@@ -71,6 +78,7 @@ class LogRows:
     bills: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     calls: Calls | None = None
     baseline: int = -1
+    notes: tuple[str, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -132,6 +140,7 @@ def read_rows(log: object, settings: LogSettings, show: str | None = None) -> Lo
     >>> rows.codes.tolist(), rows.left_out, rows.spent.tolist()
     ([[0, 0], [1, 0]], 1, [[1.0, 3.0], [1.0, 3.0]])
     """
+    settings = completed(log, settings)
     opened = open_log(rows_of(log) if isinstance(log, Query) else log, settings, show)
     costs, bounds = costs_of(count(opened), settings)
     rows = _read(opened, costs, bounds, show)
@@ -158,7 +167,11 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         )
     # Labels of the truth that no stage gives come after those of the stages.
     known = tuple(labels)
-    truth = _truth(log, table, labels)[complete] if "truth" in extra else None
+    truth: IntArray | None = None
+    notes: tuple[str, ...] = ()
+    if "truth" in extra:
+        truth, notes = _truth(log, table, labels)
+        truth = truth[complete]
     names = (
         [str(value) for value in table["item"].to_list()]
         if log.has_item
@@ -188,18 +201,21 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         bills=own,
         calls=bounds.calls,
         baseline=baseline_of(log.stages, log.settings),
+        notes=notes,
     )
     return replace(rows.where(complete), truth=truth)
 
 
-def _truth(log: Log, table: pl.DataFrame, labels: dict[str, int]) -> IntArray:
+def _truth(
+    log: Log, table: pl.DataFrame, labels: dict[str, int]
+) -> tuple[IntArray, tuple[str, ...]]:
     """The truth in codes of the stages' labels; case and spaces do not matter, as in `score`."""
     known = len(labels)
     written = [plain_label(value) for value in table["truth"].to_list()]
-    renamed, _ = fold_labels([label for label in written if label is not None], labels)
+    renamed, unknown = fold_labels([label for label in written if label is not None], labels)
     truth = encode([renamed.get(label, label) if label else None for label in written], labels)
     refuse_foreign_truth(log.settings.truth, truth, known)
-    return truth
+    return truth, tuple(truth_notes(renamed, unknown).values())
 
 
 def _spent(own: FloatArray, who: IntArray, *, goes_on: bool, alone: bool = False) -> FloatArray:

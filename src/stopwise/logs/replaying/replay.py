@@ -11,7 +11,7 @@ import numpy as np
 from stopwise.checks import StopwiseError, fail, whole_number
 from stopwise.display import frame, html_table
 from stopwise.evidence import ABSTAINED, Evidence
-from stopwise.logs.formatting import amount, share
+from stopwise.logs.formatting import amount, counted, share
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import LogRows, read_rows
 from stopwise.logs.replaying.alone import run_alone
@@ -40,6 +40,7 @@ class Replay:
     Attributes:
         over_time: stage share of the policy in each part of the rounds.
         optimal_stage: with truth, the best fixed stage of these rows.
+        notes: what should be said of the truth's labels.
     """
 
     policy: str
@@ -52,6 +53,7 @@ class Replay:
     outcomes: tuple[ReplayOutcome, ...]
     over_time: tuple[tuple[int, tuple[float, ...]], ...]
     optimal_stage: int | None
+    notes: tuple[str, ...] = ()
 
     def to_frame(self) -> polars.DataFrame:
         """A polars frame with one row for each way to stop: the policy first."""
@@ -64,12 +66,13 @@ class Replay:
     def __str__(self) -> str:
         first = self.outcomes[0]
         return (
-            f"{self.policy} over {self.rounds:,} items: each costs {amount(first.cost)} on average,"
-            f" and {share(first.differs)} of the answers differ from those of {self.stages[-1]}"
+            f"{self.policy} over {counted(self.rounds, 'item')}: each costs {amount(first.cost)} on"
+            f" average, and {share(first.differs)} of the answers differ from those of"
+            f" {self.stages[-1]}"
         )
 
     def __repr__(self) -> str:
-        return f"<Replay of {self.policy} over {self.rounds:,} items>"
+        return f"<Replay of {self.policy} over {counted(self.rounds, 'item')}>"
 
     def _repr_html_(self) -> str:
         records = [_record(self, outcome) for outcome in self.outcomes]
@@ -87,6 +90,7 @@ class Replay:
             "order": self.order,
             "seed": self.seed,
             "rows_left_out": self.left_out,
+            "notes": list(self.notes),
             "optimal_stage": None
             if self.optimal_stage is None
             else self.stages[self.optimal_stage],
@@ -174,6 +178,7 @@ def replay(
         outcomes=(outcome, *baselines(scorer, outcome)),
         over_time=over_time,
         optimal_stage=scorer.optimal_stage,
+        notes=rows.notes,
     )
 
 

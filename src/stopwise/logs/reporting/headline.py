@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stopwise.logs.formatting import amount, share
+from stopwise.logs.formatting import amount, counted, share
 from stopwise.logs.judging.alone import CalledAlone
 from stopwise.logs.judging.readings import (
     CERTAIN,
@@ -47,7 +47,7 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
                 " right where they differ (weak dominance)"
             )
         if ruled_out:
-            return certain
+            return f"{certain}, so under weak dominance too"
         more = all(p.verdict != NOT_KNOWABLE for p in verdict.pairs if p.shallow == stage)
         return (
             f"{deeper} stages differ from it too rarely to look worth their price (weak dominance;"
@@ -58,10 +58,9 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
     if ruled_out and stage == 0:
         return certain
     if reading == RULE_OF_THUMB:
-        why = "too few items differ, so" if len(verdict.stages) > 2 else "with two stages"
         text = (
-            f"{why} nothing can be estimated; by rule of thumb a {deeper} stage fixes a third of"
-            " the differences"
+            f"{_nothing_estimated(verdict, readings)}; by rule of thumb a {deeper} stage fixes a"
+            " third of the differences"
         )
     elif ruled_out:
         text = (
@@ -76,6 +75,15 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
             " not certain)"
         )
     return f"{certain}; {text}" if ruled_out else text
+
+
+def _nothing_estimated(verdict: Verdict, readings: Readings) -> str:
+    if len(verdict.stages) == 2:
+        return "with two stages nothing can be estimated"
+    why = readings.why_not or ""
+    if why.startswith("fewer"):
+        return "fewer than three stages ever answer, so nothing can be estimated"
+    return "too few items differ, so nothing can be estimated"
 
 
 def _interval(readings: Readings, stage: int) -> str:
@@ -153,7 +161,8 @@ def disagreement_sentence(verdict: Verdict, readings: Readings) -> str | None:
     ]
     if readings.labels_to_settle:
         texts.append(
-            f"About {readings.labels_to_settle:,} labels would settle it (`stopwise audit`)."
+            f"About {counted(readings.labels_to_settle, 'label')} would settle it"
+            " (`stopwise audit`)."
         )
     return " ".join(texts)
 

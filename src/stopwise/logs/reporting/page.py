@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from stopwise.logs.formatting import amount, round_share, share
+from stopwise.logs.formatting import amount, counted, round_share, share
 from stopwise.logs.judging.verdict import CERTAIN, NOT_KNOWABLE, TOO_FEW_ROWS, Verdict
 from stopwise.logs.reporting import headline, page_detail, plots, words
 from stopwise.logs.reporting.items_page import items_section
@@ -127,7 +127,7 @@ def _head(analysis: Findings) -> str:
     costs = "measured in the log" if verdict.cost_bounds.measured else "as given"
     return (
         f'<header><p class="eyebrow">{_question(verdict)} · '
-        f"{escape(_file_name(analysis))} · {analysis.rows:,} items</p>"
+        f"{escape(_file_name(analysis))} · {counted(analysis.rows, 'item')}</p>"
         f"<h1>{escape(headline.headline(verdict, readings))}</h1>{doubt}"
         f'<div class="tiles">{cells}</div>'
         f'<p class="note">A wrong answer is taken to cost {amount(verdict.costs.mistake_cost)};'

@@ -21,7 +21,8 @@ from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.writing import Entry
 
 LOG = logging.getLogger("stopwise.service")
-Waiting = tuple[Finished, Future[None] | None]
+Waiting = tuple[Finished, Future[None] | None, float]
+"""A request, whom to tell that it is written, and since when it waits."""
 
 
 @dataclass
@@ -35,7 +36,7 @@ class _Batch:
 
 
 class Recorder:
-    """A queue, and one thread that empties it every `seconds` or `size` requests.
+    """A queue, and a thread that empties it every `seconds` or `size` requests.
 
     What a batch could not write stays and is tried again under the same name. A full queue drops
     what comes next, and counts it: the service answers all the same.
@@ -72,16 +73,32 @@ class Recorder:
         self.errors = 0
         self.written = 0
         self.on_tick: Callable[[], None] = lambda: None
+        self._oldest: float | None = None  # since when the batch waits that is being written
+        self._ended = threading.Event()
+        # Two threads: a database that is slow to be read must not hold up what is to be written.
         self._thread = threading.Thread(target=self._work, name="stopwise-recorder", daemon=True)
+        self._looking = threading.Thread(target=self._look, name="stopwise-looking", daemon=True)
 
     def start(self) -> None:
         """Begin to write."""
         self._thread.start()
+        self._looking.start()
 
     @property
     def waiting(self) -> int:
         """How many requests are not written yet."""
         return len(self._queue) + self._busy
+
+    @property
+    def behind(self) -> float:
+        """For how many seconds the oldest request waits to be written; 0 if none does."""
+        oldest = self._oldest
+        if oldest is None:
+            try:
+                oldest = self._queue[0][2]
+            except IndexError:
+                return 0.0
+        return time.monotonic() - oldest
 
     def put(self, finished: Finished) -> None:
         """Hand over a finished request; never blocks."""
@@ -102,7 +119,7 @@ class Recorder:
     def _put(self, finished: Finished, written: Future[None] | None) -> None:
         for name, amount in _amounts(finished).items():
             self._spending.hold(name, amount)
-        self._queue.append((finished, written))
+        self._queue.append((finished, written, time.monotonic()))
 
     def drain(self, timeout: float = 10.0) -> bool:
         """Wait until everything so far is written; False if that took too long."""
@@ -121,23 +138,28 @@ class Recorder:
         self.drain(timeout)
         self._stopping = True
         self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
+        self._ended.set()
+        for thread in (self._thread, self._looking):
+            if thread.is_alive():
+                thread.join(timeout)
         if self.waiting:
             LOG.error("requests not written", extra={"count": self.waiting})
 
     def _work(self) -> None:
         pending: _Batch | None = None
-        tick = 0.0
+        cut = 0.0
         while True:
             if pending is None:
-                self._wake.wait(self._seconds)
+                # The time that the last batch took is part of the interval.
+                self._wake.wait(max(0.0, cut + self._seconds - time.monotonic()))
                 self._wake.clear()
+                cut = time.monotonic()
                 taken = [
                     self._queue.popleft() for _ in range(min(self._size * 4, len(self._queue)))
                 ]
                 self._busy = len(taken)
                 if taken:
+                    self._oldest = taken[0][2]
                     pending = self._count(taken)
             if pending is not None:
                 try:
@@ -151,32 +173,31 @@ class Recorder:
                     continue
                 self.errors = 0
                 self.written += len(pending.taken)
-                for finished, told in pending.taken:
+                for finished, told, _ in pending.taken:
                     self._spending.written(_amounts(finished))
                     if told is not None and not told.done():
                         told.set_result(None)
                 pending = None
                 self._busy = 0
+                self._oldest = None
             with self._idle:
                 self._idle.notify_all()
-            if time.monotonic() - tick > 1.0:
-                tick = time.monotonic()
-                self._look_around()
             if self._stopping and not self._queue:
                 return
 
-    def _look_around(self) -> None:
+    def _look(self) -> None:
         """Once a second: what other replicas spent, and what the service asked to be done."""
-        try:
-            self._spending.known(self._rounds.spent_today(today()))
-            self.on_tick()
-        except Exception as error:  # noqa: BLE001  # tried again in a second
-            LOG.warning("store not readable", extra={"error": type(error).__name__})
+        while not self._ended.wait(1.0):
+            try:
+                self._spending.renew(lambda: self._rounds.spent_today(today()))
+                self.on_tick()
+            except Exception as error:  # noqa: BLE001  # tried again in a second
+                LOG.warning("store not readable", extra={"error": type(error).__name__})
 
     def _count(self, taken: list[Waiting]) -> _Batch:
         """Compare and count requests; what is not a round is only to be written."""
         batch = _Batch(taken)
-        for finished, told in taken:
+        for finished, told, _ in taken:
             cascade = self._cascades[finished.decision.cascade]
             try:
                 compared = cascade.compare(finished)

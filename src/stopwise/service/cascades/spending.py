@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 
 DAY = 86400
 
@@ -32,6 +33,7 @@ class Spending:
         self._day = today()
         self._known: dict[str, float] = {}
         self._pending: defaultdict[str, float] = defaultdict(float)
+        self._meanwhile: defaultdict[str, float] = defaultdict(float)
 
     def spent(self, name: str) -> float:
         """What was spent today, and what is held back."""
@@ -46,17 +48,27 @@ class Spending:
             self._pending[name] += amount
 
     def written(self, amounts: dict[str, float]) -> None:
-        """These actual costs are now in the table that `known` reads."""
+        """These actual costs are now in the table that `renew` reads."""
         with self._lock:
             for name, amount in amounts.items():
                 self._pending[name] -= amount
                 self._known[name] = self._known.get(name, 0.0) + amount
+                self._meanwhile[name] += amount
 
-    def known(self, amounts: dict[str, float]) -> None:
-        """What the table says of today, of all replicas together."""
+    def renew(self, read: Callable[[], dict[str, float]]) -> None:
+        """Read from the table what all replicas together have spent today.
+
+        What is written while it is being read may be in it or not: it counts, twice at worst, until
+        the next time.
+        """
+        with self._lock:
+            self._meanwhile.clear()
+        amounts = read()
         with self._lock:
             self._turn()
             self._known = dict(amounts)
+            for name, amount in self._meanwhile.items():
+                self._known[name] = self._known.get(name, 0.0) + amount
 
     def _turn(self) -> None:
         if today() != self._day:

@@ -139,6 +139,7 @@ class ServerConfig:
     max_requests: int = 1000
     public_url: str | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    opentelemetry: str = "none"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.openai.comparators import parse_comparator
+from stopwise.policies.per_item.situation import ItemPolicy
 from stopwise.policies.registry import make_policy
 from stopwise.service.config.forms import (
     MODES,
@@ -113,6 +114,7 @@ def _server(table: Table) -> ServerConfig:
         max_requests=table.whole("max_requests", usual.max_requests, least=1),
         public_url=table.url("public_url") if table.has("public_url") else None,
         log_level=table.choice("log_level", usual.log_level, ("debug", "info", "warning", "error")),
+        opentelemetry=table.text("opentelemetry", usual.opentelemetry),
     )
     table.value("public_url", None)
     table.done()
@@ -143,7 +145,9 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         )
     comparator = table.text("comparator", usual.comparator)
     policy = table.text("policy", usual.policy)
-    make_policy(policy)
+    if isinstance(make_policy(policy), ItemPolicy):
+        accepted = "a policy that knows the depth before the first call, such as uss-ts-jump"
+        raise fail(f"{where}.policy", policy, accepted)
     segment_by = table.text("segment_by", None)
     if segment_by is not None:
         kind, _, header = segment_by.partition(":")

@@ -11,7 +11,7 @@ from stopwise.service.config.forms import Config
 from stopwise.service.config.reading import config_of
 from stopwise.service.core import Service
 from stopwise.service.example.detectors import COSTS, MISTAKE_COST, make_detectors
-from stopwise.service.example.feeder import Feeder
+from stopwise.service.example.feeder import PACE, Feeder
 from stopwise.service.example.texts import read_texts
 from stopwise.service.example.upstream import DetectorServer
 from stopwise.service.serving import Ready, serve_until, until_signal
@@ -45,7 +45,7 @@ def example_config(upstream: str, folder: Path, listen: str = "127.0.0.1:8600") 
 async def run_example(
     listen: str = "127.0.0.1:8600",
     *,
-    pace: float = 20.0,
+    pace: float = PACE,
     on_ready: Ready = lambda service: None,
     stop: asyncio.Event | None = None,
 ) -> None:
@@ -56,7 +56,13 @@ async def run_example(
     await server.start()
     with tempfile.TemporaryDirectory(prefix="stopwise-example-") as folder:
         service = Service(example_config(server.url, Path(folder), listen))
-        feeder = Feeder(f"http://{listen}", asked, detectors, pace=pace)
+
+        def make_key() -> str:
+            _, text = service.keys.create("texts of the example", ["infer"])
+            service.keys.renew()
+            return text
+
+        feeder = Feeder(f"http://{listen}", asked, detectors, make_key, pace=pace)
         service.example = feeder
         feeding: list[asyncio.Task[None]] = []
 

@@ -120,6 +120,7 @@ class Exchange:
         metrics.calls.labels(cascade.name, name, outcome).inc()
         metrics.call_seconds.labels(cascade.name, name).observe(call.seconds)
         metrics.cost.labels(cascade.name, name).inc(call.cost)
+        self.asked.service.telemetry.note(cascade.name, name, outcome, call.seconds, call.cost)
         return call
 
     def cost_of(self, stage: int, usage: Any) -> float:

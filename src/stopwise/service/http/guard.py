@@ -69,33 +69,36 @@ class Guard:
         limits = self._service.config.server
         self._open += 1
         metrics.open.set(self._open)
-        try:
-            if self._open > limits.max_requests:
-                error = ProtocolError(503, "too many requests at once", code="overloaded")
-                await _send_error(send_on, error)
-            else:
-                limited = _limited(scope, receive, limits.max_body, limits.body_seconds)
-                await self._app(scope, limited, send_on)
-        finally:
-            self._open -= 1
-            metrics.open.set(self._open)
-            seconds = time.perf_counter() - started
-            route = scope.get("route")
-            path = getattr(route, "path", None) or "other"
-            method = scope["method"] if scope["method"] in _METHODS else "other"
-            metrics.requests.labels(path, method, str(status)).inc()
-            metrics.seconds.labels(path).observe(seconds)
-            LOG.info(
-                "request",
-                extra={
-                    "id": request_id,
-                    "method": method,
-                    "path": path,
-                    "status": status,
-                    "seconds": round(seconds, 4),
-                    **scope["state"].get("log", {}),
-                },
-            )
+        with self._service.telemetry.request(scope) as told:
+            try:
+                if self._open > limits.max_requests:
+                    error = ProtocolError(503, "too many requests at once", code="overloaded")
+                    await _send_error(send_on, error)
+                else:
+                    limited = _limited(scope, receive, limits.max_body, limits.body_seconds)
+                    await self._app(scope, limited, send_on)
+            finally:
+                self._open -= 1
+                metrics.open.set(self._open)
+                seconds = time.perf_counter() - started
+                route = scope.get("route")
+                path = getattr(route, "path", None) or "other"
+                method = scope["method"] if scope["method"] in _METHODS else "other"
+                log = scope["state"].get("log", {})
+                told.method, told.path, told.status, told.log = method, path, status, log
+                metrics.requests.labels(path, method, str(status)).inc()
+                metrics.seconds.labels(path).observe(seconds)
+                LOG.info(
+                    "request",
+                    extra={
+                        "id": request_id,
+                        "method": method,
+                        "path": path,
+                        "status": status,
+                        "seconds": round(seconds, 4),
+                        **log,
+                    },
+                )
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -14,6 +14,7 @@ import aiohttp
 from stopwise.openai.bodies import strict_json
 from stopwise.openai.streams import Events
 from stopwise.service.config.forms import Upstream
+from stopwise.service.telemetry.base import Telemetry
 
 _LONGEST = 50_000_000
 _LONG = 500_000
@@ -38,7 +39,8 @@ class UpstreamError(Exception):
 class Upstreams:
     """The connections to all upstreams."""
 
-    def __init__(self) -> None:
+    def __init__(self, telemetry: Telemetry | None = None) -> None:
+        self._telemetry = telemetry or Telemetry()
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -88,22 +90,30 @@ class Upstreams:
         # A long stream is well while chunks come; a plain call is either in or too late.
         total = None if streamed else upstream.timeout
         limit = aiohttp.ClientTimeout(total=total, sock_read=upstream.timeout, sock_connect=10)
-        try:
-            async with self._session.post(
-                upstream.base_url + path,
-                # Long bodies are read in a thread: writing them at once would stop the event loop.
-                data=body if len(body) < _LONG else io.BytesIO(body),
-                headers=headers,
-                timeout=limit,
-                allow_redirects=False,
-            ) as response:
-                if response.status != 200:
-                    raise await _refused(response)
-                yield response
-        except TimeoutError:
-            raise UpstreamError("timeout", 504) from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise UpstreamError(f"connection: {type(error).__name__}") from None
+        url = upstream.base_url + path
+        with self._telemetry.call(url, headers) as call:
+            try:
+                async with self._session.post(
+                    url,
+                    # Long bodies are read in a thread: writing them at once would stop the loop.
+                    data=body if len(body) < _LONG else io.BytesIO(body),
+                    headers=headers,
+                    timeout=limit,
+                    allow_redirects=False,
+                ) as response:
+                    call.status = response.status
+                    if response.status != 200:
+                        raise await _refused(response)
+                    yield response
+            except TimeoutError:
+                call.failed = "timeout"
+                raise UpstreamError("timeout", 504) from None
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                call.failed = f"connection: {type(error).__name__}"
+                raise UpstreamError(call.failed) from None
+            except UpstreamError as error:
+                call.failed = error.word
+                raise
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:
@@ -117,8 +127,11 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
-    events = Events()
+    events, size = Events(), 0
     async for part in response.content.iter_any():
+        size += len(part)
+        if size > _LONGEST:
+            raise UpstreamError("answer too long")
         for event in events.feed(part):
             yield event
     for event in events.close():

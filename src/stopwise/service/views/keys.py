@@ -69,15 +69,15 @@ def _settings(service: Service) -> list[tuple[str, str, str]]:
     rows = [("server", "listen", f"{server.host}:{server.port}")]
     # A PostgreSQL URL may hold a password: its kind is enough.
     rows.append(("server", "store", server.store.partition(":")[0]))
-    for field in ("keep", "keep_days", "max_body", "body_seconds", "max_requests"):
-        rows.append(("server", field, str(getattr(server, field))))
+    for field in ("keep", "keep_days", "max_body", "body_seconds", "max_requests", "opentelemetry"):
+        rows.append(("server", field, _shown(getattr(server, field))))
     for name, cascade in service.cascades.items():
         config = cascade.config
         for field in (
             "mode", "sample", "mistake_cost", "comparator", "segment_by", "sticky", "max_segments",
             "full_run_rate", "on_failure", "comparison_budget", "policy",
         ):  # fmt: skip
-            rows.append((name, field, str(getattr(config, field))))
+            rows.append((name, field, _shown(getattr(config, field))))
         rows.append((name, "run_to", config.stage_names[config.run_to]))
         for stage in config.stages:
             where = stage.upstream.base_url if stage.upstream is not None else "through the API"
@@ -85,3 +85,10 @@ def _settings(service: Service) -> list[tuple[str, str, str]]:
             price = f"{priced.input:g} / {priced.output:g} per million" if priced else stage.cost
             rows.append((name, f"stage {stage.name}", f"{where}, {price}"))
     return rows
+
+
+def _shown(value: object) -> str:
+    """A setting as the file would say it; numbers without what nobody would write."""
+    if value is None:
+        return "not set"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from stopwise.logs.formatting import counted
 from stopwise.logs.formatting import share as percent
 from stopwise.logs.judging.readings import Readings
 from stopwise.logs.judging.verdict import Verdict
@@ -109,8 +110,9 @@ def too_few_rows(verdict: Verdict) -> Iterator[LogWarning]:
     if least.seen < FEW_ROWS:
         yield LogWarning(
             "few_rows",
-            f"only {least.seen} items were answered by both {verdict.stages[least.shallow]} and"
-            f" {verdict.stages[least.deep]}: the intervals are wide.",
+            f"only {counted(least.seen, 'item was', 'items were')} answered by both"
+            f" {verdict.stages[least.shallow]} and {verdict.stages[least.deep]}: the"
+            " intervals are wide.",
         )
     for pair in verdict.pairs:
         if pair.more_rows_settle is not None and not pair.certain:

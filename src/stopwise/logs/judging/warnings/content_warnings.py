@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stopwise.logs.formatting import printable
+from stopwise.logs.formatting import counted, printable
 from stopwise.logs.formatting import share as percent
 from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.judging.warnings.log_warning import LogWarning
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.reading.files import collect, column_types, need_polars
-from stopwise.logs.reading.log import Log
+from stopwise.logs.reading.log import TRUTHS, Log
 
 _NO_ANSWER = re.compile(
     r"(none|null|nil|n/?a|nan|unknown|undefined|-+|\?+|(error|timeout|exception|refused?)\b.*)",
@@ -77,18 +77,22 @@ def repeated_items(log: Log, rows: int) -> Iterator[LogWarning]:
     polars = need_polars()
     names = log.items.collect_schema().names()
     parts = [polars.len().alias("n")]
-    if "truth" in names:
-        parts.append(polars.col("truth").drop_nulls().n_unique().alias("truths"))
+    if TRUTHS in names:
+        parts.append(polars.col(TRUTHS).max())
+    elif "truth" in names:
+        parts.append(polars.col("truth").drop_nulls().n_unique().alias(TRUTHS))
     table = collect(log.items.group_by("item").agg(parts), log.name)
     again = int((table["n"] - 1).sum())
     if again:
         yield LogWarning(
             "repeated_items",
-            f"{again:,} rows repeat an item ({percent(again / rows)}): a hundred rows of one item"
-            " are not a hundred items, so what is called certain may be less so.",
+            f"{counted(again, 'row repeats', 'rows repeat')} an item ({percent(again / rows)}): a"
+            " hundred rows of one item are not a hundred items, so what is called"
+            " certain may be less so.",
         )
-    conflicts = int((table["truths"] > 1).sum()) if "truths" in table.columns else 0
+    conflicts = int((table[TRUTHS] > 1).sum()) if TRUTHS in table.columns else 0
     if conflicts:
         yield LogWarning(
-            "conflicting_truths", f"{conflicts:,} items have more than one truth in the log."
+            "conflicting_truths",
+            f"{counted(conflicts, 'item has', 'items have')} more than one truth in the log.",
         )

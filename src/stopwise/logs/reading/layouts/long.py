@@ -8,6 +8,7 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.layouts.beside import beside_long
 from stopwise.logs.reading.log import (
+    TRUTHS,
     Log,
     check_count,
     cost_expression,
@@ -49,7 +50,8 @@ def open_long(
     parts = _columns(types, stages, stage_of, measured, settings)
     truth = []
     if settings.truth is not None:
-        truth = [polars.col(settings.truth).drop_nulls().first().alias("truth")]
+        truths = polars.col(settings.truth).drop_nulls()
+        truth = [truths.first().alias("truth"), truths.n_unique().alias(TRUTHS)]
 
     shown = []
     if show is not None:

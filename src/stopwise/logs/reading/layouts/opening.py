@@ -14,6 +14,7 @@ from stopwise.logs.reading.databases import Query, grouped
 from stopwise.logs.reading.files import column_types, scan
 from stopwise.logs.reading.layouts.long import open_long
 from stopwise.logs.reading.layouts.wide import open_wide
+from stopwise.logs.reading.live import find_stored, open_live
 from stopwise.logs.reading.log import Log, no_column
 from stopwise.logs.settings import LogSettings
 
@@ -29,11 +30,16 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
     >>> open_log(frame, LogSettings(stages=("fast", "slow"), costs=(1, 5))).stages
     ('fast', 'slow')
     """
+    stored = find_stored(log)
+    if stored is not None:
+        if show is not None:
+            raise no_column("show", show, ())
+        return open_live(stored, settings)
     weighted = isinstance(log, Query)
     if isinstance(log, Query):
-        frame, name, ragged = grouped(log, settings), log.name, False
+        frame, name, files = grouped(log, settings), log.name, None
     else:
-        frame, name, ragged = scan(log)
+        frame, name, files = scan(log)
     types = column_types(frame, name)
     if not types:
         raise StopwiseError(f"{name}: there are no columns; need a header and a row for each item")
@@ -43,11 +49,12 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
             raise no_column(field, column, types)
     if show is not None and show not in types:
         raise no_column("show", show, types)
-    if not weighted and _is_long(settings, types):
+    long = not weighted and _is_long(settings, types)
+    if long:
         opened = open_long(frame, name, types, settings, show)
     else:
         opened = open_wide(frame, name, types, settings, show)
-    return replace(opened, raw=frame if ragged else None, weighted=weighted)
+    return replace(opened, raw=frame if files else None, files=files, weighted=weighted, long=long)
 
 
 def _is_long(settings: LogSettings, types: dict[str, Any]) -> bool:

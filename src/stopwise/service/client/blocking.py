@@ -1,15 +1,7 @@
-"""A thin typed client of the API, blocking or not. Needs nothing but the standard library.
-
-client = Client("http://127.0.0.1:8600", key="sk-sw-...")
-with client.begin("triage") as round:
-for stage in round.stages:
-round.observe(stage, answer_of(stage))
-print(round.answer)
-"""
+"""Calls that wait: plain HTTP from the standard library, tried again where that is safe."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import urllib.error
@@ -20,23 +12,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from stopwise.checks import StopwiseError
+from stopwise.service.client.errors import ServiceError
 
 _AGAIN = (502, 503, 504)
-
-
-class ServiceError(StopwiseError):
-    """The service refused, or could not be reached.
-
-    Attributes:
-        status: of the response; 0 where there was none.
-        code: a word for programs, such as "no_such_round".
-    """
-
-    def __init__(self, status: int, message: str, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
 
 
 class Client:
@@ -223,90 +201,6 @@ class ServiceRound:
     ) -> None:
         if not self.ended:
             self._close("end" if kind is None else "abandon")
-
-
-class AsyncClient:
-    """The same for asyncio: every call runs in a thread and is awaited."""
-
-    def __init__(
-        self, url: str, key: str | None = None, *, timeout: float = 30.0, tries: int = 3
-    ) -> None:
-        self._client = Client(url, key, timeout=timeout, tries=tries)
-
-    async def begin(
-        self, cascade: str, *, segment: str = "", conversation: str = ""
-    ) -> AsyncServiceRound:
-        """Open a round."""
-        return AsyncServiceRound(
-            await asyncio.to_thread(
-                self._client.begin, cascade, segment=segment, conversation=conversation
-            )
-        )
-
-    async def cascades(self) -> list[dict[str, Any]]:
-        """Every cascade in a line."""
-        return await asyncio.to_thread(self._client.cascades)
-
-    async def evidence(self, cascade: str, segment: str | None = None) -> dict[str, Any]:
-        """Pairs seen and in disagreement."""
-        return await asyncio.to_thread(self._client.evidence, cascade, segment)
-
-    async def report(self, cascade: str, segment: str | None = None) -> dict[str, Any]:
-        """Counts, spending, savings, health."""
-        return await asyncio.to_thread(self._client.report, cascade, segment)
-
-    async def verdict(self, cascade: str, segment: str | None = None) -> dict[str, Any]:
-        """Certain, or not knowable without labels."""
-        return await asyncio.to_thread(self._client.verdict, cascade, segment)
-
-    async def set_mode(self, cascade: str, mode: str, reason: str) -> dict[str, Any]:
-        """Switch a cascade."""
-        return await asyncio.to_thread(self._client.set_mode, cascade, mode, reason)
-
-    async def label(self, cascade: str, round_id: str, correct: list[str], note: str = "") -> None:
-        """Say which answers are right."""
-        await asyncio.to_thread(self._client.label, cascade, round_id, correct, note)
-
-    async def log(self, cascade: str) -> bytes:
-        """The rounds as CSV."""
-        return await asyncio.to_thread(self._client.log, cascade)
-
-
-class AsyncServiceRound:
-    """An open round for asyncio; see `ServiceRound`."""
-
-    def __init__(self, round: ServiceRound) -> None:
-        self._round = round
-        self.id, self.stages = round.id, round.stages
-        self.depth, self.probability = round.depth, round.probability
-
-    async def observe(self, stage: str, output: Any, *, cost: float | None = None) -> None:
-        """Tell an output; None is an abstention."""
-        await asyncio.to_thread(self._round.observe, stage, output, cost=cost)
-
-    async def fail(self, stage: str, why: str) -> None:
-        """Tell that a stage failed."""
-        await asyncio.to_thread(self._round.fail, stage, why)
-
-    async def end(self) -> Any:
-        """Count the round; its answer."""
-        return await asyncio.to_thread(self._round.end)
-
-    async def abandon(self) -> None:
-        """Give it up."""
-        await asyncio.to_thread(self._round.abandon)
-
-    async def __aenter__(self) -> AsyncServiceRound:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if not self._round.ended:
-            await (self.end() if kind is None else self.abandon())
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -1,0 +1,191 @@
+"""Rounds that live learners have kept, as a log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from stopwise.checks import StopwiseError
+from stopwise.evidence import Evidence
+from stopwise.live.record import RoundRecord, agreed
+from stopwise.live.stores.stored import Stored, open_stored
+from stopwise.logs.reading.files import KINDS, need_polars
+from stopwise.logs.reading.log import Log, no_column
+from stopwise.logs.settings import LogSettings
+
+_COUNTS_ONLY = (
+    "{}: only counts were kept, no rounds; this needs rounds (a RoundLog, or a store with"
+    " keep_rounds=True)"
+)
+
+
+def find_stored(log: object) -> Stored | None:
+    """What a live learner wrote, if that is what a log is."""
+    if not isinstance(log, str | Path):
+        return None
+    name = str(log).lower().removesuffix(".gz")
+    kind = KINDS.get(Path(name).suffix)
+    # Tables are left to those who read tables; of JSON lines the first line tells.
+    return None if kind in ("CSV", "Parquet") else open_stored(log)
+
+
+@dataclass(frozen=True)
+class LiveCounts:
+    """Counts that were kept without rounds.
+
+    Attributes:
+        name: of the store.
+        evidence: of all segments together.
+        settings: with stages and costs as the learner had them, where the user gave no others.
+    """
+
+    name: str
+    evidence: Evidence
+    settings: LogSettings
+
+
+def live_counts(log: object, settings: LogSettings) -> LiveCounts | None:
+    """The counts of a store or snapshot without rounds; None for every other log."""
+    stored = find_stored(log)
+    if stored is None or stored.read_rounds is not None:
+        return None
+    total = Evidence(len(stored.stages))
+    for part in stored.read_evidence().values():
+        total.merge(part)
+    return LiveCounts(stored.name, total, _completed(settings, stored))
+
+
+def open_live(stored: Stored, settings: LogSettings) -> Log:
+    """The rounds of a store as a wide log, with stages and costs as the learner had them.
+
+    What a learner compared and found equal is equal here: the later answer is written as the
+    earlier one. Where answers were not kept, or are free text, the first answer of a round is "1",
+    another is "2", and so on. Rounds that a per-item rule cut short count as they do live.
+    """
+    if stored.read_rounds is None:
+        raise StopwiseError(_COUNTS_ONLY.format(stored.name))
+    if settings.stages is not None and settings.stages != stored.stages:
+        raise StopwiseError(
+            f"stages: {stored.name} has its own, in this order: {', '.join(stored.stages)}; leave"
+            " them out"
+        )
+    for field in ("segment", "truth", "item"):
+        column = getattr(settings, field)
+        if column not in (None, field) or (column is not None and field == "truth"):
+            raise no_column(field, column, ("segment", "item"))
+    polars = need_polars()
+    measured = stored.measured and settings.costs is None
+    completed = _completed(settings, stored)
+    count = len(stored.stages)
+    named: list[list[str | None]] | None = []
+    numbered: list[list[str | None]] = []
+    calls: list[list[bool]] = []
+    bills: list[list[float | None]] = []
+    segments: list[str] = []
+    items: list[str] = []
+    for record in stored.read_rounds():
+        numbered.append(_numbers(record, count))
+        if named is not None and record.outputs is not None:
+            named.append(_names(record, count))
+        else:
+            named = None  # outputs of some rounds were not kept
+        calls.append([at < record.called for at in range(count)])
+        segments.append(record.segment)
+        items.append(f"{record.writer}/{record.sequence}")
+        if measured:
+            bills.append(_bills(record, stored.costs))
+    distinct = {text for row in named or () for text in row}
+    rows = numbered if named is None or len(distinct) > settings.max_labels else named
+    columns: dict[str, Any] = {}
+    for at in range(count):
+        columns[f"y{at}"] = polars.Series([row[at] for row in rows], dtype=polars.String)
+        columns[f"k{at}"] = polars.Series([row[at] for row in calls], dtype=polars.Boolean)
+        if measured:
+            columns[f"c{at}"] = polars.Series([row[at] for row in bills], dtype=polars.Float64)
+            columns[f"bad{at}"] = polars.Series([False] * len(rows), dtype=polars.Boolean)
+    if settings.segment is not None:
+        columns["segment"] = polars.Series(segments, dtype=polars.String)
+    frame = polars.DataFrame(columns)
+    with_items = frame.with_columns(polars.Series("item", items, dtype=polars.String))
+    return Log(
+        name=stored.name,
+        stages=stored.stages,
+        outputs=frame.lazy(),
+        truth=None,
+        items=with_items.lazy(),
+        calls_known=(True,) * count,
+        measured=measured,
+        has_item=True,
+        settings=completed,
+    )
+
+
+def completed(log: object, settings: LogSettings) -> LogSettings:
+    """The settings, with what a live learner's store says where the user did not."""
+    stored = find_stored(log)
+    return settings if stored is None else _completed(settings, stored)
+
+
+def _completed(settings: LogSettings, stored: Stored) -> LogSettings:
+    costs = None if stored.measured and stored.read_rounds is not None else stored.costs
+    return replace(
+        settings,
+        stages=settings.stages or stored.stages,
+        costs=settings.costs if settings.costs is not None else costs,
+        mistake_cost=settings.mistake_cost or stored.mistake_cost,
+    )
+
+
+def _classes(record: RoundRecord, count: int) -> list[int | None]:
+    """For each stage that counts, the first stage with an answer that agrees; None elsewhere."""
+    found: list[int | None] = []
+    for at in range(count):
+        if not record.answered >> at & 1:
+            found.append(None)
+            continue
+        same = (before for before in range(at) if found[before] == before)
+        found.append(next((one for one in same if agreed(record, one, at)), at))
+    return found
+
+
+def _numbers(record: RoundRecord, count: int) -> list[str | None]:
+    """The answers of a round by number: "1" is the first, "2" the first that differs, ...
+
+    >>> _numbers(RoundRecord(1, 0, 1, "", 2, 1.0, 2, 3, 0b111, 0b110), 4)
+    ['1', '1', '2', None]
+    """
+    classes = _classes(record, count)
+    order = {one: str(at + 1) for at, one in enumerate(dict.fromkeys(filter(_said, classes)))}
+    return [None if one is None else order[one] for one in classes]
+
+
+def _said(one: int | None) -> bool:
+    return one is not None
+
+
+def _names(record: RoundRecord, count: int) -> list[str | None]:
+    """The answers of a round as text; those that agree are written as the first of them."""
+    outputs = record.outputs or ()
+    found: list[str | None] = []
+    for at, one in enumerate(_classes(record, count)):
+        if one is None:
+            found.append(None)
+        elif one < at:
+            found.append(found[one])
+        else:
+            output = outputs[at]
+            text = output if isinstance(output, str) and output else json.dumps(output)
+            # Told apart where the comparator did so, though they are written alike.
+            found.append(text if text not in found else f"{text} ({at + 1})")
+    return found
+
+
+def _bills(record: RoundRecord, known: tuple[float, ...]) -> list[float | None]:
+    costs = list(record.costs or ())
+    costs += [None] * (len(known) - len(costs))
+    return [
+        (known[at] if cost is None else cost) if at < record.called else None
+        for at, cost in enumerate(costs)
+    ]

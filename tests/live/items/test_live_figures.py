@@ -1,0 +1,66 @@
+"""Figures from full runs: their intervals hold the truth as often as they say."""
+
+import numpy as np
+from scipy.stats import binom
+
+from made_up_cascades import made_up
+from stopwise.live import Learner
+from stopwise.live.items.figures import NAMES, add_item, figures_of_items
+from stopwise.live.items.row import ItemRow
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    """400 streams of 4,000 rounds; 95 % intervals, judged with a false alarm rate of 1e-6."""
+    rng = np.random.default_rng(1)
+    streams, held, errors, held_costs = 400, 0, [], 0
+    t = np.arange(1, 4001)
+    chance = np.minimum(1.0, 2.0 / np.sqrt(t))
+    for _ in range(streams):
+        values = [0.0] * len(NAMES)
+        full = rng.random(4000) < chance
+        early = rng.random(4000) < 0.7
+        differs = rng.random(4000) < np.where(t < 1000, 0.2, 0.05)  # the rule grows better
+        whole = 5.0 + rng.exponential(2.0, 4000)
+        given = np.where(full | ~early, whole, 1.0)
+        for at in range(4000):
+            row = ItemRow(rule=0 if early[at] else 1, full=bool(full[at]), chance=chance[at])
+            same = (not differs[at]) if full[at] else None
+            add_item(values, 0, row, last=1, cost=given[at], same=same)
+        found = figures_of_items(values, 0)
+        truth = 1 - np.mean(early & ~full & differs)
+        low, high = found.agreement_interval
+        held += low <= truth <= high
+        errors.append(found.agreement - truth)
+        low, high = found.saved_interval
+        held_costs += low <= whole.sum() - given.sum() <= high
+    assert binom.cdf(held, streams, 0.95) > 1e-6
+    assert binom.cdf(held_costs, streams, 0.93) > 1e-6  # a normal interval of skewed costs
+    assert abs(np.mean(errors)) < 5 * np.std(errors) / np.sqrt(streams)
+
+
+def test_a_learner_reports_them_and_known_costs_are_exact(tmp_path):
+    rows = made_up(2000, (0.2, 1.0, 2.0), seed=3)[0]
+    costs = [0.1, 1.0, 4.0]
+    learner = Learner(costs, "per-item", mistake_cost=8.0, seed=1, full_run_rate=0.2)
+    agree = []
+    for item in range(2000):
+        with learner.begin() as round:
+            for stage in range(3):
+                sure = float(rows.confidences[item, stage])
+                round.observe(rows.labels[rows.codes[item, stage]], confidence=sure)
+                if learner.stops(round):
+                    break
+        agree.append(rows.codes[item, len(round.outputs) - 1] == rows.codes[item, 2])
+    report = learner.report()
+    found = report.items
+    assert found.saved_interval[0] == found.saved_interval[1]
+    assert abs(found.saved - (2000 * sum(costs) - report.spent)) < 1e-6
+    low, high = found.agreement_interval
+    assert low <= np.mean(agree) <= high
+    assert high - low < 0.2
+    assert "have the last stage's answer" in str(report)
+    learner.save(tmp_path / "snapshot.json")
+    other = Learner(costs, "per-item", mistake_cost=8.0, seed=1, full_run_rate=0.2)
+    other.load(tmp_path / "snapshot.json")
+    assert other.report().items == found
+    assert Learner(costs).report().items is None

@@ -1,0 +1,202 @@
+"""What live learners keep, read as logs: RoundLog, SQLite, PostgreSQL, snapshots."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+import postgres_server
+
+import stopwise as sw
+from stopwise import StopwiseError
+from stopwise.live import Learner, PostgresStore, RoundLog, SqliteStore, folded
+from stopwise.live.stores.stored import open_stored
+from stopwise.logs.auditing.audit import plan_audit
+
+STAGES = {"a": 0.1, "b": 1.0, "c": 2.0}
+
+
+@pytest.fixture(scope="session")
+def server() -> Any:
+    with postgres_server.server() as one:
+        yield one
+
+
+def play(learner: Learner, rounds: int, seed: int = 1) -> None:
+    rng = random.Random(seed)
+    for at in range(rounds):
+        right = rng.choice(["yes", "no"])
+        with learner.begin(f"s{at % 2}") as round:
+            for stage in range(round.depth + 1):
+                wrong = rng.random() < 0.3 / (stage + 1)
+                answer = "other" if wrong else right
+                round.observe(None if rng.random() < 0.05 else answer)
+
+
+def store_of(kind: str, folder: Path, server: Any, **settings: Any) -> tuple[Any, str]:
+    if kind == "log":
+        settings.pop("keep_rounds", None)
+        return RoundLog(folder / "rounds.jsonl", **settings), str(folder / "rounds.jsonl")
+    if kind == "sqlite":
+        return SqliteStore(folder / "rounds.db", **settings), str(folder / "rounds.db")
+    url = server.new_database()
+    import psycopg
+
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    address = (
+        f"postgresql:///{parts['dbname']}?host={parts['host']}&port={parts['port']}"
+        f"&user={parts['user']}"
+    )
+    return PostgresStore(url, **settings), address
+
+
+@pytest.mark.parametrize("kept", ["keep_outputs", "keep_rounds"])
+@pytest.mark.parametrize("kind", ["log", "sqlite", "postgres"])
+def test_analyze_counts_what_the_learner_counted(
+    kind: str, kept: str, tmp_path: Path, server: Any
+) -> None:
+    store, log = store_of(kind, tmp_path, server, **{kept: True})
+    learner = Learner(STAGES, mistake_cost=20, store=store, seed=3)
+    play(learner, 400)
+    total = learner.evidence("s0") + learner.evidence("s1")
+    learner.close()
+    found = sw.analyze(log, abstentions="leave out")  # as a learner counts by default
+    assert found.evidence == total
+    assert found.rows == 400
+    assert found.verdict.stages == ("a", "b", "c")
+    assert found.verdict.costs.mistake_cost == 20
+    assert found.verdict.costs.cumulative == pytest.approx((0.1, 1.1, 3.1))
+    parts = sw.analyze(log, segment="segment").segments
+    assert [(part.name, part.rows) for part in parts] == [("s0", 200), ("s1", 200)]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_counts_alone_can_be_analysed_but_not_replayed(
+    kind: str, tmp_path: Path, server: Any
+) -> None:
+    store, log = store_of(kind, tmp_path, server)
+    learner = Learner(STAGES, mistake_cost=20, store=store)
+    play(learner, 200)
+    total = learner.evidence("s0") + learner.evidence("s1")
+    learner.close()
+    assert sw.analyze(log).evidence == total
+    with pytest.raises(StopwiseError, match="only counts were kept"):
+        sw.replay(log)
+
+
+def test_a_snapshot_is_analysed(tmp_path: Path) -> None:
+    learner = Learner(STAGES, mistake_cost=20)
+    play(learner, 200)
+    learner.save(tmp_path / "snapshot.json")
+    found = sw.analyze(tmp_path / "snapshot.json")
+    assert found.evidence == learner.evidence("s0") + learner.evidence("s1")
+
+
+def test_replay_and_audit_read_rounds_that_ran_deep(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "rounds.db", keep_outputs=True)
+    learner = Learner(STAGES, "fixed", mistake_cost=20, store=store)
+    play(learner, 300)
+    learner.close()
+    assert "over 300 items" in str(sw.replay(tmp_path / "rounds.db", policy="fixed:stage=2"))
+    assert plan_audit(tmp_path / "rounds.db").rows.codes.shape == (300, 3)
+
+
+def test_answers_that_the_comparator_finds_equal_are_equal(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    store = RoundLog(path, keep_outputs=True)
+    learner = Learner([0, 1], "fixed", comparator=folded(), store=store)
+    for two in ("YES", "no"):
+        with learner.begin() as round:
+            round.observe("Yes")
+            round.observe(two)
+    learner.close()
+    evidence = sw.analyze(path).evidence
+    assert (evidence.seen[0, 1], evidence.disagreed[0, 1]) == (2, 1)
+
+
+def test_free_text_is_counted_without_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    learner = Learner([0, 1], "fixed", store=RoundLog(path, keep_outputs=True))
+    for at in range(30):
+        with learner.begin() as round:
+            round.observe(f"text {at}")
+            round.observe(f"text {at // 2 * 2}")
+    learner.close()
+    evidence = sw.analyze(path, max_labels=10).evidence
+    assert (evidence.seen[0, 1], evidence.disagreed[0, 1]) == (30, 15)
+
+
+def test_measured_costs_are_those_of_the_rounds(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    learner = Learner([1, 1], "fixed", measured=True, store=RoundLog(path, keep_outputs=True))
+    for at in range(100):
+        with learner.begin() as round:
+            round.observe(1, cost=2.0)
+            round.observe(at % 2, cost=4.0)
+    learner.close()
+    assert sw.analyze(path).verdict.costs.cumulative == pytest.approx((2.0, 6.0))
+    assert sw.analyze(path, costs=[1, 1]).verdict.costs.cumulative == pytest.approx((1.0, 2.0))
+
+
+def test_one_of_several_cascades_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.db"
+    for name, rounds in (("one", 10), ("two", 20)):
+        store = SqliteStore(path, cascade=name, keep_outputs=True)
+        learner = Learner([0, 1], "fixed", store=store)
+        for _ in range(rounds):
+            with learner.begin() as round:
+                round.observe(1)
+                round.observe(1)
+        learner.close()
+    with pytest.raises(StopwiseError, match=r"holds 2 cascades; name one: .*#one"):
+        sw.analyze(path)
+    assert sw.analyze(f"{path}#two").rows == 20
+    with pytest.raises(StopwiseError, match="three"):
+        sw.analyze(f"{path}#three")
+
+
+def test_other_databases_are_no_logs(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE t (a)")
+    other.close()
+    assert open_stored(path) is None
+    with pytest.raises(StopwiseError, match="need a"):
+        sw.analyze(path)
+
+
+def test_reading_beside_a_learner_that_writes_loses_nothing(tmp_path: Path) -> None:
+    """In one process: closing a file in any other way than SQLite's would drop its locks."""
+    path = tmp_path / "rounds.db"
+    store = SqliteStore(path, keep_outputs=True, durability="behind", flush_seconds=0.005)
+    learner = Learner([0, 1], "fixed", store=store)
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            with learner.begin() as round:
+                round.observe(1)
+                round.observe(1)
+            done.wait(0.001)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while not learner.store_status.kept:
+            pass
+        rows = [sw.analyze(path).rows for _ in range(50)]
+    finally:
+        done.set()
+        writer.join()
+    rounds = learner.rounds
+    learner.close()
+    assert rows == sorted(rows)
+    assert learner.store_status.failures == 0
+    assert sw.analyze(path).rows == rounds
