@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from stopwise import Cascade, Stage
 from stopwise.checks import StopwiseError
 from stopwise.cli import build_app
 from stopwise.logs import analyze
@@ -178,3 +179,11 @@ def test_labels_choose_the_reference_here_too():
 def test_logistic_rules_are_refused():
     with pytest.raises(StopwiseError, match="policy: got 'per-item-logistic'"):
         fit(sharp_log(200), settings(), policy="per-item-logistic")
+
+
+def test_a_live_cascade_refuses_such_a_rule_by_name(tmp_path):
+    path = tmp_path / "rule.json"
+    write_rule(fit(sharp_log(200), settings()), path)
+    stages = [Stage(name, lambda item: 0, cost=1) for name in ("a", "b", "c")]
+    with pytest.raises(StopwiseError, match="rule: got 'per-item-alone', but need a rule for a c"):
+        Cascade(stages, rule=path, mistake_cost=30)
