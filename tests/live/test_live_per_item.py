@@ -210,3 +210,9 @@ def test_what_does_not_fit_is_refused(tmp_path) -> None:
         Learner(dict(zip(NAMES, PER_STAGE, strict=True)), "uss-ucb", rule=rule)
     with pytest.raises(StopwiseError, match="no such file"):
         Learner([1, 2], rule=tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("policy", ["per-item-logistic", "uss-pd"])
+def test_policies_that_learn_from_rows_are_refused_by_name(policy):
+    with pytest.raises(StopwiseError, match=policy):
+        Learner([0.1, 1.0, 4.0], policy, mistake_cost=8)

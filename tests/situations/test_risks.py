@@ -40,9 +40,9 @@ def by_hand(rows: Observations, counts: Transitions) -> dict[int, list[float]]:
             - sum(p * (1 - p) for p in parents[key])
             for key in here
         )
-        lean = 100.0
+        lean = 300.0
         if len(here) > 1 and between > 0:
-            lean = min(max(within / between, 5.0), 100.0)
+            lean = min(max(within / between, 5.0), 300.0)
         lean = lean if level else 1.0
         above = {
             key: [

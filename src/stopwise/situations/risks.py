@@ -21,7 +21,7 @@ from stopwise.situations.keys import LEVELS, decode
 from stopwise.situations.references_base import FinalLoss
 from stopwise.situations.transitions import Transitions
 
-LEAST_LEAN, MOST_LEAN = 5.0, 100.0
+LEAST_LEAN, MOST_LEAN = 5.0, 300.0
 """Bounds on how many rows of its coarser key a situation is given beside its own."""
 
 
@@ -213,7 +213,7 @@ def rows_to_lean_on(number: FloatArray, mean: FloatArray, parent: FloatArray) ->
 
     >>> same = np.array([[0.5], [0.5]])
     >>> rows_to_lean_on(np.array([100.0, 100.0]), same, same)
-    100.0
+    300.0
     >>> rows_to_lean_on(np.array([100.0, 100.0]), np.array([[0.1], [0.9]]), same)
     5.0
     """

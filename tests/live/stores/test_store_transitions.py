@@ -243,7 +243,7 @@ def test_long_outputs_are_not_kept_once_bins_are_settled_and_only_as_a_hash_befo
     "change",
     [
         {"groups": [0, 5, 1]}, {"labels": ["a"]}, {"chance": 2}, {"full": "yes"}, {"rule": -1},
-        {"features": {"a": [1]}}, {"odd": 1}, {"epoch": "x", "keys": ["zz", "1", "1"]},
+        {"features": {"a": [[1]]}}, {"odd": 1}, {"epoch": "x", "keys": ["zz", "1", "1"]},
     ],
 )  # fmt: skip
 def test_a_forged_item_is_refused_with_its_line(tmp_path, change):

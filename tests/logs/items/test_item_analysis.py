@@ -17,10 +17,12 @@ from stopwise.logs import analyze
 from stopwise.logs.items import words
 from stopwise.logs.items.analysis import analyze_items
 from stopwise.logs.items.fitting import fit, read_rule, write_rule
+from stopwise.logs.items.gains import gains_of
 from stopwise.logs.items.held_out import hold_out, mean_lower_bound
 from stopwise.logs.items.why import reasons
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.settings import LogSettings
+from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.observations import Observations
 
 GIVEN = {"stages": ["s", "m", "l"], "costs": [0.1, 1, 4], "mistake_cost": 8, "truth": "truth"}
@@ -90,6 +92,41 @@ def test_the_lower_bound_is_rarely_wrong() -> None:
         mean_lower_bound((rng.random(60) < mean).astype(float), 1.0, 0.05) > mean for mean in means
     )
     assert wrong <= 0.07 * 4000
+
+
+def test_a_gain_and_its_interval_by_hand() -> None:
+    """Ten items, a second call for 2, a mistake for 20, trust .7: two items differ."""
+    codes = np.array([[0, 0]] * 8 + [[1, 0]] * 2)
+    rule = Rule.fit(
+        ("s", "l"), Observations(("a", "b"), codes), Costs.from_stages([1, 2], mistake_cost=20)
+    )
+    depths = np.array([0] * 9 + [1])
+    gain = gains_of(rule, depths, codes)[0]
+    # Always l costs 3; always s 1 and 14 on two items, 3.8 on average: l is the best.
+    saved = np.array([2.0] * 8 + [3 - 15.0, 0.0])
+    assert gain.stage == 1
+    assert gain.mean == pytest.approx(saved.mean())
+    width = 1.96 * saved.std(ddof=1) / np.sqrt(10)
+    assert (gain.low, gain.high) == pytest.approx((saved.mean() - width, saved.mean() + width))
+
+
+def test_where_it_rests_on_who_is_right_it_says_so() -> None:
+    """Two good stages against a bad, expensive last one: what helps depends on whom to believe."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 4, 4000)
+    off = rng.random((4000, 4)) < [0.25, 0.1, 0.1, 0.6]
+    codes = np.where(off, (truth[:, None] + rng.integers(1, 4, (4000, 4))) % 4, truth[:, None])
+    frame = pl.DataFrame({name: codes[:, at] for at, name in enumerate("pqrs")})
+    found = analyze_items(
+        read_rows(frame, LogSettings.of(stages="p,q,r,s", costs="1,2,4,8", mistake_cost=200))
+    )
+    assert [gain.reference for gain in found.gains] == ["its own", "last", "consensus"]
+    assert found.gains[1].mean < 0 < found.gains[2].high
+    assert found.helps == (found.gain > 0.01 and found.gains[0].low > 0)
+    if found.helps:
+        assert found.depends_on == ("last",)
+        assert "may help" in words.headline(found)
+        assert "if the last stage is right" in words.headline(found)
 
 
 def test_it_says_plainly_where_it_does_not_help() -> None:

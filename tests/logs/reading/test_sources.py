@@ -6,6 +6,9 @@ import gzip
 import io
 import json
 import sqlite3
+import sys
+from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 import polars as pl
@@ -14,6 +17,9 @@ import pytest
 from stopwise.checks import StopwiseError
 from stopwise.logs import analyze, plan_audit, replay
 from stopwise.logs.reading.databases import Query
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+import postgres_server
 
 GIVEN = {"stages": ["a", "b", "c"], "costs": [0.01, 0.02, 0.1], "mistake_cost": 1}
 FLAGS = ["--stages", "a,b,c", "--costs", "0.01,0.02,0.1", "--mistake-cost", "1", "--json"]
@@ -115,6 +121,51 @@ def test_duckdb_counts_for_us(frame, tmp_path):
     same(analyze(query, **GIVEN).to_dict(), analyze(frame, **GIVEN).to_dict())
 
 
+def test_a_password_is_never_part_of_a_name():
+    for url in ("postgresql://me:secret@host/db", "postgresql://host/db?user=me&password=secret"):
+        assert Query(url, "select 1").name == "postgresql query of host/db"
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with postgres_server.server() as server:
+        yield server
+
+
+def test_postgresql_counts_for_us(frame, postgres, cli):
+    """Through the command too, with a segment and a truth; decimals and truth values are labels."""
+    import psycopg
+
+    place = psycopg.conninfo.conninfo_to_dict(postgres.new_database())
+    user, name = place.pop("user"), place.pop("dbname")
+    url = f"postgresql://{user}@/{name}?{urlencode(place)}"
+    with psycopg.connect(url) as connection:
+        connection.execute("create table answers (a int, b int, c int, truth int, lang text)")
+        rows = frame.select("a", "b", "c", "truth", "lang").rows()
+        with connection.cursor() as cursor:
+            cursor.executemany("insert into answers values (%s, %s, %s, %s, %s)", rows)
+        connection.execute("create table numbers (a numeric, b numeric, c numeric)")
+        connection.execute("insert into numbers values (1.0, 1, 2), (1.5, 1.5, 1.50), (null, 2, 2)")
+    query = Query(url, "select * from answers")
+    whole = analyze(frame, truth="truth", segment="lang", **GIVEN)
+    same(analyze(query, truth="truth", segment="lang", **GIVEN).to_dict(), whole.to_dict())
+    answer = cli("analyze", url, "--sql", "select a, b, c from answers", *FLAGS)
+    same(json.loads(answer.out), analyze(frame, **GIVEN).to_dict())
+    assert replay(query, replications=1, **GIVEN).rounds == 600
+    numbers = pl.DataFrame({"a": [1.0, 1.5, None], "b": [1.0, 1.5, 2.0], "c": [2.0, 1.5, 2.0]})
+    found = analyze(Query(url, "select * from numbers"), **GIVEN)
+    assert found.to_dict()["pairs"] == analyze(numbers, **GIVEN).to_dict()["pairs"]
+    for sql, says in (
+        ("delete from answers", "the query failed"),
+        ("select a, b from answers", "stages: got 'c'"),
+        ("select a, b, c, c from answers", "the query failed"),
+    ):
+        with pytest.raises(StopwiseError, match=says):
+            analyze(Query(url, sql), **GIVEN)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select count(*) from answers").fetchone() == (600,)
+
+
 @pytest.mark.parametrize(
     ("url", "sql", "says"),
     [
@@ -122,6 +173,7 @@ def test_duckdb_counts_for_us(frame, tmp_path):
         ("sqlite:///none.db", "select 1", "no such file"),
         ("sqlite:///LOG", "select nothing from nowhere", "the query failed"),
         ("sqlite:///LOG", "select a, b from answers", "stages: got 'c'"),
+        ("sqlite:///LOG", "select a as x, b, c from answers", "stages: got 'a'"),
         ("sqlite:///LOG", "drop table answers", "the query failed"),
         ("sqlite:///LOG", "select 1; drop table answers", "one SELECT"),
     ],

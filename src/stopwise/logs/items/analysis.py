@@ -12,6 +12,7 @@ from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.decisions import first_passing_stage
 from stopwise.logs.items.frontier import Frontier, frontier_of
+from stopwise.logs.items.gains import Gain, gains_of
 from stopwise.logs.items.held_out import HeldOut, WayToStop, hold_out, score_way
 from stopwise.logs.items.why import Reason, reasons
 from stopwise.logs.reading.rows import LogRows
@@ -32,6 +33,8 @@ class ItemAnalysis:
         rule: fitted on all rows: the one to keep.
         reasons: its lines that carry most items.
         frontier: cost against changed answers, over mistake costs.
+        gains: what it saves against the best single stage, with an interval: under the reference it
+            is held to first, then if the last stage, and if the consensus is right.
     """
 
     stages: tuple[str, ...]
@@ -44,6 +47,7 @@ class ItemAnalysis:
     reasons: tuple[Reason, ...]
     frontier: Frontier
     has_confidences: bool
+    gains: tuple[Gain, ...]
 
     @property
     def best_single(self) -> WayToStop:
@@ -58,8 +62,15 @@ class ItemAnalysis:
 
     @property
     def helps(self) -> bool:
-        """Whether the rule is expected to beat every single stage, held out, by 1 %."""
-        return self.gain > 0.01
+        """Whether the rule beats every single stage, held out: by 1 %, and beyond chance."""
+        return self.gain > 0.01 and self.gains[0].low > 0
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """References under which it would not help, though it does under the one it is held to."""
+        if not self.helps:
+            return ()
+        return tuple(gain.reference for gain in self.gains[1:] if gain.high < 0)
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise analyze --per-item --json` prints under "per_item"."""
@@ -69,6 +80,8 @@ class ItemAnalysis:
             "helps": self.helps,
             "gain_over_best_single_stage": self.gain,
             "best_single_stage": self.best_single.name,
+            "gains": [asdict(gain) for gain in self.gains],
+            "depends_on": list(self.depends_on),
             "per_item": asdict(self.per_item),
             "ways": [asdict(way) for way in self.ways],
             "saved_against_last": self.costs.cumulative[-1] - self.per_item.cost,
@@ -143,4 +156,5 @@ def analyze_items(
         reasons=tuple(reasons(rule)),
         frontier=frontier_of(met, held_out, rows.stages, rows.costs, seed=seed),
         has_confidences=rows.confidences is not None,
+        gains=gains_of(rule, held_out.depths, rows.codes),
     )

@@ -11,16 +11,24 @@ def headline(found: ItemAnalysis) -> str:
     """The first sentence: whether it helps, and by how much."""
     own, best = found.per_item, found.best_single
     if not found.helps:
+        close = found.gain > 0.01
+        reason = "that may be chance" if close else "keep one stage for all items"
         return (
             f"Per item: does not help here. A rule that decides per item is expected to cost"
             f" {amount(own.expected_total)} per item, calls and mistakes, and {best.name} costs"
-            f" {amount(best.expected_total)}: keep one stage for all items."
+            f" {amount(best.expected_total)}: {reason}."
         )
-    return (
-        f"Per item: helps. A rule that decides per item is expected to cost"
-        f" {amount(own.expected_total)} per item, calls and mistakes, {share(found.gain)} less than"
-        f" the best single stage ({best.name}, {amount(best.expected_total)})."
+    gain = found.gains[0]
+    told = (
+        f"Per item: {'may help' if found.depends_on else 'helps'}. A rule that decides per item is"
+        f" expected to cost {amount(own.expected_total)} per item, calls and mistakes,"
+        f" {share(found.gain)} less than the best single stage ({best.name},"
+        f" {amount(best.expected_total)}; saved: {amount(gain.low)} to {amount(gain.high)})."
     )
+    if found.depends_on:
+        wrong = " or ".join(f"the {name}{' stage' * (name == 'last')}" for name in found.depends_on)
+        told += f" But if {wrong} is right where they differ, one stage for all items costs less."
+    return told
 
 
 def measured(found: ItemAnalysis) -> str:

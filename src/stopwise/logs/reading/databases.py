@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.logs.reading.files import need_polars
+from stopwise.logs.reading.log import no_column
 from stopwise.logs.settings import LogSettings
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Query:
     @property
     def name(self) -> str:
         """What to call the log; a password is not shown."""
-        place = self.url.split("://", 1)[-1].rpartition("@")[2]
+        place = self.url.split("://", 1)[-1].rpartition("@")[2].partition("?")[0]
         return f"{self.kind} query of {place or 'files'}"
 
 
@@ -59,9 +61,15 @@ def grouped(query: Query, settings: LogSettings) -> pl.LazyFrame:
     """One row for each pattern of outputs (and segment, and truth), counted by the database."""
     if settings.stages is None or settings.costs is None:
         raise StopwiseError("sql: give --stages and --costs; bills are not summed in a database")
-    columns = [*settings.stages]
-    columns += [c for c in (settings.segment, settings.truth) if c is not None]
-    named = ", ".join(_quoted(column) for column in columns)
+    wanted = [("stages", stage) for stage in settings.stages]
+    others = {"segment": settings.segment, "truth": settings.truth}
+    wanted += [(field, column) for field, column in others.items() if column is not None]
+    known = _rows(query, f"SELECT * FROM ({_bare(query)}) AS asked WHERE 1 = 0")[0]
+    for field, column in wanted:
+        # SQLite takes an unknown name in quotes for a text, which would be a stage's only answer.
+        if column not in known:
+            raise no_column(field, column, known)
+    named = ", ".join(f"asked.{_quoted(column)}" for _, column in wanted)
     sql = (
         f"SELECT {named}, COUNT(*) AS {_quoted(NUMBER)} FROM ({_bare(query)}) AS asked"
         f" GROUP BY {named}"
@@ -84,17 +92,10 @@ def _quoted(name: str) -> str:
 
 def _fetch(query: Query, sql: str) -> pl.LazyFrame:
     polars = need_polars()
-    try:
-        with closing(_connect(query)) as connection:
-            cursor = connection.cursor()
-            cursor.execute(sql)
-            names = [column[0] for column in cursor.description]
-            table = cursor.fetchall()
-    except StopwiseError:
-        raise
-    except Exception as error:  # noqa: BLE001  (every driver has its own)
-        text = " ".join(str(error).split())[:200]
-        raise StopwiseError(f"{query.name}: the query failed ({text})") from None
+    names, table = _rows(query, sql)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise fail("sql: columns", twice[0], "each name once; rename one of them with AS")
     columns = {
         name: polars.Series(name, _plain([row[at] for row in table]), strict=False)
         for at, name in enumerate(names)
@@ -103,10 +104,28 @@ def _fetch(query: Query, sql: str) -> pl.LazyFrame:
     return frame
 
 
+def _rows(query: Query, sql: str) -> tuple[list[str], list[Any]]:
+    """The names of the columns and all rows; what is wrong is one line."""
+    try:
+        with closing(_connect(query)) as connection:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            if cursor.description is None:
+                raise fail("sql", query.sql, "one SELECT")
+            return [column[0] for column in cursor.description], cursor.fetchall()
+    except StopwiseError:
+        raise
+    except Exception as error:  # noqa: BLE001  (every driver has its own)
+        text = " ".join(str(error).split())[:200]
+        raise StopwiseError(f"{query.name}: the query failed ({text})") from None
+
+
 def _plain(values: list[Any]) -> list[Any]:
-    """Values of one kind: mixed ones, which SQLite allows, as text."""
+    """Values of one kind: mixed ones, which SQLite allows, as text; decimals as numbers."""
+    values = [float(value) if isinstance(value, Decimal) else value for value in values]
     kinds = {type(value) for value in values if value is not None}
-    if len(kinds) > 1 and not kinds <= {int, float}:
+    mixed = len(kinds) > 1 and not kinds <= {int, float}
+    if mixed or not kinds <= {int, float, bool, str, bytes, list, dict}:
         return [None if value is None else str(value) for value in values]
     return values
 
