@@ -99,11 +99,6 @@ def test_regret_is_against_the_best_stage_called_alone():
     )
 
 
-def test_per_item_beats_every_stage_called_alone():
-    result = replay(noisy_log(6000), "per-item", settings(), replications=2)
-    assert result.outcomes[0].regret < 0
-
-
 def test_the_last_stage_alone_stands_beside_a_cascade():
     chosen = LogSettings(stages=("a", "b", "c"), costs=OWN, mistake_cost=40)
     names = {o.name: o.cost for o in replay(noisy_log(200), "uss-ts", chosen).outcomes}
