@@ -20,6 +20,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 DOCS = Path(__file__).parent
+ROOMS = ("policies", "logs", "live", "estimating", "paper", "theory")
+"""The rooms whose names are public, beside those of `stopwise` itself."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -73,8 +75,8 @@ def _option_row(option: Any) -> str:
     if option.required:
         shown = "must be given"
     else:
-        told = isinstance(usual, (str, int, float)) and not isinstance(usual, bool)
-        shown = f"`{usual}`" if told else ""
+        plain = isinstance(usual, (str, int, float)) and not isinstance(usual, bool)
+        shown = f"`{usual}`" if plain else ""
     text = (option.help or "").replace("|", "\\|")
     return f"| {', '.join(f'`{name}`' for name in _names(option))} | {text} | {shown} |"
 
@@ -86,14 +88,8 @@ def names_page() -> str:
         "`import stopwise as sw` is enough: each name below loads when it is first used.",
     ]
     pages = pages_by_name()
-    for package, title in (
-        ("stopwise", "sw."),
-        ("stopwise.policies", "sw.policies."),
-        ("stopwise.logs", "sw.logs."),
-        ("stopwise.live", "sw.live."),
-        ("stopwise.paper", "sw.paper."),
-        ("stopwise.theory", "sw.theory."),
-    ):
+    for package in packages():
+        title = package.replace("stopwise", "sw", 1) + "."
         module = importlib.import_module(package)
         rows = []
         for name in sorted(public_names(package), key=str.lower):
@@ -105,6 +101,11 @@ def names_page() -> str:
             rows.append(f"| {shown} | {line} |")
         parts += [f"## {package}", "| name | |\n|---|---|\n" + "\n".join(rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def packages() -> list[str]:
+    """All packages whose names are public."""
+    return ["stopwise", *(f"stopwise.{room}" for room in ROOMS)]
 
 
 def public_names(package: str) -> list[str]:
@@ -137,6 +138,9 @@ def pages_by_name() -> dict[object, str]:
             value = getattr(importlib.import_module(package), last)
         except (ImportError, AttributeError):
             continue
+        if inspect.ismodule(value):  # a page of a whole module shows all its public names
+            for each in public_names(name):
+                pages[identity(name, each, getattr(value, each))] = page
         pages[identity(package, last, value)] = page
     return pages
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
 import textwrap
+import tomllib
 import types
 from pathlib import Path
 from typing import Any
@@ -79,18 +81,41 @@ def test_the_commands_on_a_page_exist(page):
 def test_every_public_name_has_its_place_in_the_reference():
     pages = site_pages()
     shown = pages.pages_by_name()
+    missing = [
+        f"{package}.{name}"
+        for package, name, value in public()
+        if pages.identity(package, name, value) not in shown
+    ]
+    assert not missing
+
+
+def test_every_public_name_has_an_example_that_runs():
+    """In its own docstring, in a file whose examples are run; nothing is skipped."""
     missing = []
-    for package in (
-        "stopwise",
-        *(f"stopwise.{name}" for name in ("policies", "logs", "live", "paper")),
-    ):
+    for package, name, value in public():
+        if isinstance(value, str | int | float | type(None)):
+            continue  # a constant has no docstring of its own
+        text = value.__doc__ or ""
+        file = Path(inspect.getsourcefile(inspect.unwrap(value))).resolve()
+        run = file.is_relative_to(ROOT / "src") and "+SKIP" not in text
+        if ">>> " not in text or not run:
+            missing.append(f"{package}.{name}")
+    assert not missing
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pytest_settings = settings["tool"]["pytest"]["ini_options"]
+    assert "--doctest-modules" in pytest_settings["addopts"]
+    assert "src" in pytest_settings["testpaths"]
+
+
+def public():
+    """Every public name that is not a module: its package, the name and what it stands for."""
+    pages = site_pages()
+    for package in pages.packages():
         module = importlib.import_module(package)
         for name in pages.public_names(package):
             value = getattr(module, name)
-            is_module = type(value).__name__ == "module"
-            if not is_module and pages.identity(package, name, value) not in shown:
-                missing.append(f"{package}.{name}")
-    assert not missing
+            if not inspect.ismodule(value):
+                yield package, name, value
 
 
 def test_the_site_builds_strictly_and_is_self_contained(tmp_path):

@@ -55,6 +55,8 @@ PHRASES = re.compile(
 )
 # Metaphors, and words that say nothing of what the thing is; as names of anything, or parts of it.
 METAPHORS = {"desk", "hugging", "rising", "meeting", "knob"}
+# Words that do not say what a value is. The live and service rooms are not held to it yet.
+VAGUE = {"told", "marks", "following"}
 
 
 def test_no_phrase_that_must_be_read_twice():
@@ -78,9 +80,11 @@ def test_no_metaphor_is_a_name():
     wrong = set()
     for path in SOURCE.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        place = path.relative_to(SOURCE)
+        refused = METAPHORS if place.parts[0] in ("live", "service") else METAPHORS | VAGUE
         for name in (path.stem, *_defined(tree)):
-            if METAPHORS & set(name.lower().split("_")):
-                wrong.add((path.relative_to(SOURCE).as_posix(), name))
+            if refused & set(name.lower().split("_")):
+                wrong.add((place.as_posix(), name))
     assert not wrong
 
 
@@ -140,3 +144,21 @@ def test_the_glossary_has_every_word():
         "confidence", "situation", "reference", "trust", "reading",
     ):  # fmt: skip
         assert word in words, word
+
+
+def test_the_walks_of_the_architecture_name_what_is_in_each_file():
+    """Where a row begins with a name, its file defines that name."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    walks = text.split("## Three walks\n")[1].split("**One live answer")[0]
+    rows = re.findall(r"^\| `([\w/]+\.py)` \| `([\w.]+)`", walks, re.MULTILINE)
+    assert len(rows) >= 10
+    wrong = []
+    for file, name in rows:
+        tree = ast.parse((SOURCE / file).read_text(encoding="utf-8"))
+        for part in name.split("."):
+            inside = [node for node in ast.walk(tree) if getattr(node, "name", None) == part]
+            if not inside:
+                wrong.append((file, name))
+                break
+            tree = inside[0]
+    assert not wrong

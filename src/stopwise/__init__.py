@@ -25,7 +25,17 @@ from stopwise.problem import Problem
 from stopwise.version import __version__
 
 if TYPE_CHECKING:
-    from stopwise import bench, live, logs, paper, policies, simulation, sklearn, theory
+    from stopwise import (
+        bench,
+        estimating,
+        live,
+        logs,
+        paper,
+        policies,
+        simulation,
+        sklearn,
+        theory,
+    )
     from stopwise.live import Report
     from stopwise.live.calling.answer import Answer
     from stopwise.live.calling.stage import Reported, Stage, stage
@@ -82,6 +92,7 @@ _WHERE = {
     "simulate": "stopwise.simulation.run",
     # the rooms themselves
     "bench": "stopwise.bench",
+    "estimating": "stopwise.estimating",
     "live": "stopwise.live",
     "logs": "stopwise.logs",
     "paper": "stopwise.paper",
@@ -121,6 +132,7 @@ __all__ = [
     "audit",
     "bench",
     "check_policy",
+    "estimating",
     "example_log",
     "example_settings",
     "live",

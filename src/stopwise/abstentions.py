@@ -60,11 +60,11 @@ def answering_stages(codes: ArrayLike, abstentions: Abstentions) -> NDArray[np.i
     if abstentions == "mistake":
         return np.where(table >= 0, stages, np.where(table == UNKNOWN, UNKNOWN, NO_ANSWER))
     result = np.full(table.shape, NO_ANSWER, dtype=np.int64)
-    following = np.full(len(table), NO_ANSWER, dtype=np.int64)
+    answering = np.full(len(table), NO_ANSWER, dtype=np.int64)
     for stage in range(table.shape[1] - 1, -1, -1):
         own = table[:, stage]
-        following = np.where(own >= 0, stage, np.where(own == UNKNOWN, UNKNOWN, following))
-        result[:, stage] = following
+        answering = np.where(own >= 0, stage, np.where(own == UNKNOWN, UNKNOWN, answering))
+        result[:, stage] = answering
     return result
 
 

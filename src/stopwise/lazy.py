@@ -35,7 +35,12 @@ EXTRAS = {
 
 
 class MissingPackageError(StopwiseError, ImportError):
-    """Something needs a package that is not installed; the message says how to get it."""
+    """Something needs a package that is not installed; the message says how to get it.
+
+    >>> error = missing("reading logs", "polars")
+    >>> isinstance(error, MissingPackageError), isinstance(error, ImportError)
+    (True, True)
+    """
 
 
 def missing(what: str, package: str) -> MissingPackageError:

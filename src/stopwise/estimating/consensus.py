@@ -41,6 +41,10 @@ class Consensus:
         elsewhere: of each row, the probability that the truth is none of the outputs.
         votes: the share of a vote that each stage has; below 1 for copies of another.
         log_likelihood: of the rows, under the model.
+
+    >>> found = consensus([[0, 0, 0], [0, 1, 0], [1, 0, 0]], [80, 10, 10])
+    >>> int(found.accuracy.argmax()), found.right.shape
+    (2, (3, 3))
     """
 
     accuracy: FloatArray

@@ -35,6 +35,13 @@ class Dependence:
             them had left, as a share of what is explained; below 1 where each stage follows the
             one before it.
         chain: how far the stages look like a chain, from 0 to 1.
+
+    >>> from stopwise.estimating import estimate
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, 3000)
+    >>> one, two, other = (np.where(rng.random(3000) < 0.3, 1 - truth, truth) for _ in range(3))
+    >>> estimate(np.stack([one, one, other, two], axis=1)).dependence.pairs    # a copy
+    ((0, 1),)
     """
 
     unexplained: FloatArray
@@ -50,6 +57,11 @@ def dependence(groups: Groups, accuracy: FloatArray, kinds: int) -> Dependence:
         groups: the rows, reduced (`consensus.Groups`).
         accuracy: of every stage.
         kinds: how many labels there are.
+
+    >>> rows = Groups.of(np.array([[0, 0, 0], [0, 0, 1]]), np.array([90.0, 10.0]))
+    >>> found = dependence(rows, np.array([0.9, 0.9, 0.9]), kinds=2)
+    >>> found.pairs, found.unexplained[0].round(2)       # the first two never differ
+    (((0, 1),), array([0.  , 0.18, 0.08]))
     """
     count = len(accuracy)
     shares = disagreements(groups.codes, groups.number)

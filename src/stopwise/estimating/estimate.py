@@ -63,6 +63,16 @@ class Estimate:
         lean: the part of the belief that goes to deeper stages, from 0 to 1.
         belief: of each stage, its part of that lean.
         enough: whether there are enough items on which stages differ.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 3, 3000)
+    >>> outputs = [np.where(rng.random(3000) < e, (truth + 1) % 3, truth) for e in (0.3, 0.2, 0.1)]
+    >>> found = estimate(np.stack(outputs, axis=1))
+    >>> found.enough, int(found.error_rates.argmin())
+    (True, 2)
+    >>> low, high = found.interval()
+    >>> bool((low <= found.error_rates).all() and (found.error_rates <= high).all())
+    True
     """
 
     error_rates: FloatArray

@@ -47,6 +47,13 @@ class RoundRecord:
         advised_same: whether its answer agrees with the one given; None where not known.
         outputs: the outputs themselves, if the log was asked to keep them.
         item: what a round that is decided per item showed.
+
+    >>> from stopwise.live import Learner
+    >>> records = []
+    >>> learner = Learner({"rule": 0, "model": 1}, "fixed", on_round=records.append)
+    >>> with learner.begin() as round: round.observe("yes"); round.observe("no")
+    >>> records[0].called, records[0].stage, records[0].disagreed
+    (2, 1, 1)
     """
 
     number: int

@@ -21,6 +21,13 @@ class RoundOutcome(NamedTuple):
     """What a round ended with: the answer, the stage that gave it, the cost of all calls.
 
     `stage` is None, and so is the answer, where no stage answered.
+
+    >>> from stopwise.live import Learner
+    >>> round = Learner({"rule": 0, "model": 1}, "fixed:stage=1", mistake_cost=4).begin()
+    >>> round.observe("spam"); round.observe("ham")
+    >>> answer, stage, cost = round.end()
+    >>> answer, stage, cost
+    ('ham', 1, 1.0)
     """
 
     answer: Any
@@ -29,7 +36,17 @@ class RoundOutcome(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What enforcing would have done: the stage, its probability, its answer, its cost."""
+    """What enforcing would have done: the stage, its probability, its answer, its cost.
+
+    >>> from stopwise.live import Learner
+    >>> learner = Learner({"rule": 0, "model": 1}, "fixed:stage=0", mistake_cost=4, mode="advise")
+    >>> round = learner.begin()
+    >>> round.observe("spam"); round.observe("ham")
+    >>> round.end()                      # the user has the answer of the last stage
+    RoundOutcome(answer='ham', stage=1, cost=1.0)
+    >>> round.advice
+    Advice(stage=0, probability=1.0, answer='spam', cost=0.0)
+    """
 
     stage: int
     probability: float

@@ -22,7 +22,12 @@ data. calibrated: a fit to the figure, see `calibration.toml`.
 
 @dataclass(frozen=True)
 class PaperInstance:
-    """One row of the paper's tables; arms are 1-based as printed."""
+    """One row of the paper's tables; arms are 1-based as printed.
+
+    >>> instance = get_dataset("pima").instance(3)
+    >>> instance.costs.cumulative, instance.optimal_arm, instance.weak_dominance
+    ((0.05, 0.309, 0.45), 1, True)
+    """
 
     number: int
     costs: Costs
@@ -36,7 +41,12 @@ Instance = PaperInstance
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set of the paper with its printed error rates and instances."""
+    """A data set of the paper with its printed error rates and instances.
+
+    >>> dataset = get_dataset("pima")
+    >>> dataset.title, dataset.error_rates, len(dataset.instances)
+    ('PIMA Indians Diabetes', (0.3098, 0.233, 0.2278), 5)
+    """
 
     name: str
     title: str

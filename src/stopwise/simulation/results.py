@@ -112,6 +112,13 @@ class Simulation:
         stage_counts: for every replication, how often it stopped at each stage.
         engine: which engine ran it.
         stages: their names.
+
+    >>> import stopwise as sw
+    >>> costs = sw.Costs.from_stages((0.0, 0.1))
+    >>> problem = sw.Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
+    >>> result = sw.simulate(problem, "fixed:stage=0", horizon=100, replications=3)
+    >>> round(result.regret.mean, 6), result.stage_share, result.optimal_stage
+    (10.0, (1.0, 0.0), 1)
     """
 
     policy: str

@@ -39,6 +39,15 @@ class Sweep:
     Attributes:
         problems: by the name under which they stand in the table.
         replications: the same for every cell.
+
+    >>> from pathlib import Path
+    >>> import stopwise as sw
+    >>> costs = sw.Costs.from_stages((0.0, 0.1))
+    >>> problem = sw.Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
+    >>> lines = ["problems = ['one']", "policies = ['uss-ts', 'uss-ucb']", "horizons = [10, 100]"]
+    >>> sweep = sw.read_sweep(chr(10).join(lines), Path(), lambda name: problem)
+    >>> len(sweep.cells), sweep.cells[0].policy, sweep.cells[0].horizon
+    (4, 'uss-ts', 10)
     """
 
     problems: dict[str, Problem]

@@ -200,9 +200,9 @@ def carried_forward(counts: Transitions) -> dict[int, float]:
         leaving: dict[int, int] = {}
         for (before, _), number in moves.items():
             leaving[before] = leaving.get(before, 0) + number
-        following: dict[int, float] = {}
+        next_shares: dict[int, float] = {}
         for (before, after), number in moves.items():
             share = here.get(before, 0.0) * number / leaving[before]
-            following[after] = following.get(after, 0.0) + share
-        here = following
+            next_shares[after] = next_shares.get(after, 0.0) + share
+        here = next_shares
     return here

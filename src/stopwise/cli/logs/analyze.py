@@ -60,7 +60,7 @@ def command(
     reading: Annotated[
         str | None,
         typer.Option(
-            help="What the first sentence rests on: auto, certain, weak-dominance, estimated or"
+            help="What the first sentence is based on: auto, certain, weak-dominance, estimated or"
             " minimax. [auto]"
         ),
     ] = None,
@@ -72,7 +72,12 @@ def command(
             " such as 0.95, with the confidence of --level, at the least cost."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the items that --agree looks at.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Seed of the random choice of items that --agree sends to the last stage to check."
+        ),
+    ] = 0,
     sql: SqlOption = None,
     example: ExampleOption = False,
 ) -> None:
@@ -222,8 +227,8 @@ def _listed(entries: Iterable[tuple[str, str, str]]) -> Any:
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
-    for mark, text, style in entries:
-        table.add_row(Text(mark, style=style, no_wrap=True), Text(text))
+    for reading, text, style in entries:
+        table.add_row(Text(reading, style=style, no_wrap=True), Text(text))
     return table
 
 
@@ -253,13 +258,13 @@ def _stage_table(analysis: Analysis) -> Any:
         if truth is not None:
             row.append(share(float(truth.error_rates[at])))
             row.append(amount(float(truth.regret_by_stage[at]) * mistake_cost))
-        marks = {
+        chosen_by = {
             readings.headline_reading: readings.headline_stage,
             "weak-dominance": readings.weak_dominance,
             "estimated": readings.estimated,
             "minimax": readings.minimax,
         }
-        row.append(", ".join(mark for mark, stage in marks.items() if stage == at))
+        row.append(", ".join(reading for reading, stage in chosen_by.items() if stage == at))
         table.add_row(*row, style="bold" if at == readings.headline_stage else None)
     return table
 

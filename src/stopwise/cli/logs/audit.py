@@ -69,9 +69,12 @@ def command(
         str | None,
         typer.Option(help="A column of right answers: how many labels would it have taken?"),
     ] = None,
-    replications: Annotated[int, typer.Option(help="Simulated audits.")] = 200,
+    replications: Annotated[
+        int, typer.Option(help="With --simulate-with: how many audits to simulate.")
+    ] = 200,
     seed: Annotated[
-        int | None, typer.Option(help="Of the order in which items are drawn. [0]")
+        int | None,
+        typer.Option(help="Seed of the random order in which items are chosen for labelling. [0]"),
     ] = None,
     as_json: AsJsonOption = False,
     settings: SettingsFileOption = None,

@@ -20,7 +20,7 @@ def command(
 ) -> None:
     """Say when a rule stops and when it goes on, and for what share of items.
 
-    Of a rule by regressions: what makes it stop or go on, largest first.
+    For a rule of per-item-logistic: what makes it stop or go on, largest weights first.
 
     **stopwise explain rule.json**
     """

@@ -41,14 +41,24 @@ def command(
     ] = "per-item",
     reference: Annotated[
         str,
-        typer.Option(help="Hold answers against: auto, last, consensus or the name of a stage."),
+        typer.Option(
+            help="What answers are compared with, in place of the truth: auto, last, consensus or"
+            " the name of a stage."
+        ),
     ] = "auto",
     trust: Annotated[
         float | None,
-        typer.Option(help="What a difference from the last stage counts for. [0.7]"),
+        typer.Option(
+            help="How many mistakes a difference from the reference stage counts as: above 0, at"
+            " most 1. [0.7 for the last stage, 1 for a stage that --reference names]"
+        ),
     ] = None,
     labels: Annotated[
-        int, typer.Option(help="Use this many right answers to choose the reference; -1: all.")
+        int,
+        typer.Option(
+            help="Use this many right answers of the --truth column to choose the reference; -1 for"
+            " all."
+        ),
     ] = 0,
     features: FeaturesOption = None,
     truth: TruthOption = None,

@@ -42,7 +42,9 @@ def command(
     truth: TruthOption = None,
     order: Annotated[
         str,
-        typer.Option(help="Rows as in the 'log', or 'shuffled' for every replication."),
+        typer.Option(
+            help="'log': rows as they stand; 'shuffled': a new order in every replication."
+        ),
     ] = "log",
     replications: Annotated[int, typer.Option(help="Independent runs.")] = 20,
     rounds: Annotated[int | None, typer.Option(help="Rows in a run. [all]")] = None,

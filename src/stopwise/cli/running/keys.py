@@ -19,7 +19,7 @@ def command(
     name: Annotated[str | None, typer.Option(help="For create: whose key it is.")] = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option(help="For create, repeatable: infer, read, label, admin. Usual: infer."),
+        typer.Option(help="For create, repeatable: infer, read, label, admin. [infer]"),
     ] = None,
     budget: Annotated[
         float | None, typer.Option(help="For create: what its requests may cost each day (UTC).")

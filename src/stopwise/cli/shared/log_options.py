@@ -48,7 +48,7 @@ LevelOption = Annotated[
     float | None, typer.Option(help="Probability that everything called certain is true. [0.99]")
 ]
 MaxLabelsOption = Annotated[
-    int | None, typer.Option(help="Refuse more different outputs than this. [2000]")
+    int | None, typer.Option(help="Refuse a log with more different outputs than this. [2000]")
 ]
 TrailingBlanksOption = Annotated[
     str | None,

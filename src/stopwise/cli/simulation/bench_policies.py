@@ -17,16 +17,21 @@ def command(
     instances: Annotated[
         int, typer.Option(help="Instances of each family; half of them are reported.")
     ] = 200,
-    replications: Annotated[int, typer.Option(help="Runs of every policy and instance.")] = 2_000,
-    growth_replications: Annotated[int, typer.Option(help="Runs of the growth in T.")] = 1_000,
+    replications: Annotated[
+        int, typer.Option(help="Runs of each policy on each instance.")
+    ] = 2_000,
+    growth_replications: Annotated[
+        int, typer.Option(help="Runs of each policy where regret is shown against the horizon.")
+    ] = 1_000,
     seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 6,
     jobs: JobsOption = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Compare all learning policies with USS-TS and write POLICIES.md with its plots.
 
-    Results are kept, one line a run, in OUT/policies/runs.jsonl: an interrupted benchmark goes on
-    where it was. The full size takes an hour or two of two cores; try **--replications 100** first.
+    Results are kept in OUT/policies/runs.jsonl, one line for each run: an interrupted benchmark
+    goes on where it was. The full size takes an hour or two of two cores; try
+    **--replications 100** first.
     """
     from stopwise.bench.plan import BenchPlan
     from stopwise.bench.report import scores_of, write_report

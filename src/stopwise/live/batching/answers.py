@@ -34,6 +34,12 @@ class Answers:
         batch_size: items in a batch; None begins small and doubles.
         segment: of all items, of each, or a function of an item.
         progress: see `Cascade.answer_many`.
+
+    >>> from stopwise import Cascade, Stage
+    >>> stages = [Stage("rule", str.islower, 1), Stage("model", str.isalpha, 5)]
+    >>> answers = Cascade(stages, "fixed:stage=0", mistake_cost=20).answer_many(["a", "B"])
+    >>> [one.answer for one in answers]
+    [True, False]
     """
 
     def __init__(
@@ -81,6 +87,15 @@ class AsyncAnswers:
         batch_size: items in a batch; None begins small and doubles.
         segment: of all items, of each, or a function of an item.
         progress: see `Cascade.answer_many`.
+
+    >>> import asyncio
+    >>> from stopwise import Cascade, Stage
+    >>> stages = [Stage("rule", str.islower, 1), Stage("model", str.isalpha, 5)]
+    >>> cascade = Cascade(stages, "fixed:stage=0", mistake_cost=20)
+    >>> async def run():
+    ...     return [one.answer async for one in cascade.answer_many_async(["a", "B"])]
+    >>> asyncio.run(run())
+    [True, False]
     """
 
     def __init__(

@@ -25,6 +25,13 @@ class Batch:
             begun, because the budget was spent.
         costs: of each item.
         errors: why items have no answer, by their place: `NoAnswerError` or `BudgetError`.
+
+    >>> from stopwise import Cascade, Stage
+    >>> stages = [Stage("rule", str.islower, 1), Stage("model", str.isalpha, 5)]
+    >>> cascade = Cascade(stages, "fixed:stage=1", mistake_cost=20)
+    >>> batch = cascade.answer_many(["a", "B", "3"]).collect()
+    >>> batch.answers, batch.stages.tolist(), batch.costs.tolist()
+    ([True, True, False], [1, 1, 1], [6.0, 6.0, 6.0])
     """
 
     answers: Sequence[Any]

@@ -24,6 +24,14 @@ class Answer:
             its answers not compared (a warning says why).
         error: from `answer_many`, why this item has no answer (`NoAnswerError`, `BudgetError`);
             None where it has one.
+
+    >>> from stopwise import Cascade, Stage
+    >>> stages = [Stage("rule", str.islower, 1), Stage("model", str.isalpha, 5)]
+    >>> answer = Cascade(stages, "fixed:stage=1", mistake_cost=20).answer("hello")
+    >>> answer
+    Answer(True, from model, cost 6)
+    >>> answer.stage, answer.probability, answer.recorded
+    ('model', 1.0, True)
     """
 
     answer: Any

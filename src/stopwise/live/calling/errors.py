@@ -11,19 +11,48 @@ logger = logging.getLogger("stopwise.live")
 
 
 class NoAnswerError(StopwiseError):
-    """Stages failed and none answered. The last failure is its cause."""
+    """Stages failed and none answered. The last failure is its cause.
+
+    >>> from stopwise import Cascade, Stage
+    >>> stages = [Stage("first", int, 1), Stage("second", float, 5)]
+    >>> Cascade(stages, mistake_cost=20).answer("no number")
+    Traceback (most recent call last):
+    ...
+    stopwise.live.calling.errors.NoAnswerError: no stage answered; first failed last (ValueError)
+    """
 
 
 class MisusedStageError(StopwiseError):
-    """A stage returned what is no output (a generator, say). No stage is blamed: fix the code."""
+    """A stage returned what is no output (a generator, say). No stage is blamed: fix the code.
+
+    >>> from stopwise import Cascade, Stage
+    >>> stages = [Stage("first", iter, 1), Stage("second", list, 5)]
+    >>> Cascade(stages, mistake_cost=20).answer([1, 2])
+    Traceback (most recent call last):
+    ...
+    stopwise.live.calling.errors.MisusedStageError: stage first: returned a list_iterator; ...
+    """
 
 
 class StageBusyError(TimeoutError):
-    """Too many calls of a stage ran out of time and are still running; it was not called."""
+    """Too many calls of a stage ran out of time and are still running; it was not called.
+
+    >>> isinstance(StageBusyError("slow"), TimeoutError)     # counts as a failure of the stage
+    True
+    """
 
 
 class StageRestingError(ConnectionError):
-    """A stage failed so often in a row that it is not called for a while; see `Breaker`."""
+    """A stage failed so often in a row that it is not called for a while; see `Breaker`.
+
+    >>> from stopwise import Cascade, Stage
+    >>> from stopwise.live import Breaker
+    >>> broken = Stage("broken", int, 5, breaker=Breaker(1, seconds=60))
+    >>> stages = [Stage("first", str.upper, 1), broken]
+    >>> cascade = Cascade(stages, "fixed:stage=1", mistake_cost=20)
+    >>> [type(cascade.answer("a").failures[0][1]).__name__ for _ in range(2)]
+    ['ValueError', 'StageRestingError']
+    """
 
 
 def describe(error: object) -> str:

@@ -15,7 +15,18 @@ _PARTS = 32  # of what is left of a shared budget, a learner takes one part at a
 
 
 class BudgetError(StopwiseError):
-    """Not even the first stage can be paid any more; nothing was called."""
+    """Not even the first stage can be paid any more; nothing was called.
+
+    >>> from stopwise import Cascade, Stage
+    >>> stages = [Stage("rule", str.islower, 2), Stage("model", str.isalpha, 5)]
+    >>> cascade = Cascade(stages, "fixed:stage=0", mistake_cost=20, run_budget=3)
+    >>> cascade.answer("a").answer
+    True
+    >>> cascade.answer("a")
+    Traceback (most recent call last):
+    ...
+    stopwise.live.choosing.budgets.BudgetError: budget: 1 is left, but the first stage costs 2
+    """
 
 
 class Budgets:

@@ -27,7 +27,16 @@ _LOOP_FIX = "the comparator is async; await round.end_async() or Cascade.answer_
 
 
 class MisusedComparatorError(StopwiseError):
-    """A comparator said something that is neither yes nor no; its function must be fixed."""
+    """A comparator said something that is neither yes nor no; its function must be fixed.
+
+    >>> from stopwise import Cascade, Stage
+    >>> stages = [Stage("rule", str.islower, 1), Stage("model", str.isalpha, 5)]
+    >>> vague = Cascade(stages, "fixed:stage=1", mistake_cost=20, comparator=lambda a, b: "perhaps")
+    >>> vague.answer("a")
+    Traceback (most recent call last):
+    ...
+    stopwise.live.comparing.comparator.MisusedComparatorError: comparator ...: returned str, but ...
+    """
 
 
 class Judged(NamedTuple):

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import betaincinv
-
 from stopwise.live.items.row import ItemRow
 
 LEVEL, _NORMAL = 0.95, 1.959963984540054
@@ -129,6 +127,8 @@ def figures_of_items(values: Sequence[Any], start: int) -> ItemFigures | None:
 
 def _exact_interval(events: float, number: float, alpha: float) -> tuple[float, float]:
     """The interval of Clopper and Pearson, for numbers that need not be whole."""
+    from scipy.special import betaincinv
+
     low = float(betaincinv(events, number - events + 1, alpha / 2)) if events > 0 else 0.0
     rest = number - events
     high = float(betaincinv(events + 1, rest, 1 - alpha / 2)) if rest > 0 else 1.0

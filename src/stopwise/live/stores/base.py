@@ -24,7 +24,19 @@ Durability = Literal["round", "behind"]
 
 
 class StoreError(StopwiseError):
-    """Rounds could not be kept. The message says whether they are still queued."""
+    """Rounds could not be kept. The message says whether they are still queued.
+
+    >>> import tempfile
+    >>> from stopwise.live import Learner, RoundLog
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> learner = Learner([0, 1], "fixed", store=RoundLog(folder.name + "/rounds.jsonl"))
+    >>> round = learner.begin()
+    >>> learner.close(); folder.cleanup()
+    >>> round.observe("yes"); round.observe("no"); round.end()
+    Traceback (most recent call last):
+    ...
+    stopwise.live.stores.base.StoreError: store: this learner is closed, so the round is ...
+    """
 
 
 @dataclass(frozen=True)

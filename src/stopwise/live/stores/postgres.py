@@ -38,6 +38,13 @@ class PostgresStore(SqlStore):
         patience: seconds to wait for the server and for others' transactions.
         durability: "round": ending a round waits until it is written; "behind": it does not. See
             `stopwise.live.stores.base.Writing`, as for `flush_seconds`, `flush_rounds`, `queue`.
+
+    A server is needed to use it; [keep what was learned](../how-to/keeping.md) shows how.
+
+    >>> PostgresStore("postgresql://user@host/database", durability="never")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: durability: got 'never', but need ...
     """
 
     def __init__(

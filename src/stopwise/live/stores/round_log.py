@@ -305,7 +305,19 @@ class RoundLog:
 
 
 def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
-    """The rounds of a log, also while a learner writes it; a line cut short is left out."""
+    """The rounds of a log, also while a learner writes it; a line cut short is left out.
+
+    >>> import tempfile
+    >>> from stopwise.live import Learner
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> learner = Learner([0, 1], "fixed", store=RoundLog(folder.name + "/rounds.jsonl"))
+    >>> with learner.begin() as round: round.observe("yes"); round.observe("no")
+    >>> learner.close()
+    >>> [record] = read_rounds(folder.name + "/rounds.jsonl")
+    >>> record.number, record.depth, record.disagreed
+    (1, 1, 1)
+    >>> folder.cleanup()
+    """
     count = MOST_STAGES
     with Path(path).open("rb") as file:
         for at, line in enumerate(file):

@@ -51,6 +51,18 @@ def read_evidence(path: str | Path) -> dict[str, Evidence]:
     """The exact evidence of every segment of a snapshot, whatever its costs and settings.
 
     For a cascade whose prices have changed: read it here, add it with `Learner.add_evidence`.
+
+    >>> import tempfile
+    >>> from stopwise.live import Learner
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> learner = Learner({"rule": 0, "model": 1}, "fixed", mistake_cost=4)
+    >>> with learner.begin() as round: round.observe("yes"); round.observe("no")
+    >>> learner.save(folder.name + "/learned.json")
+    >>> cheaper = Learner({"rule": 0, "model": 0.5}, mistake_cost=4)
+    >>> cheaper.add_evidence(read_evidence(folder.name + "/learned.json")[""])
+    >>> int(cheaper.evidence().disagreed[0, 1])
+    1
+    >>> folder.cleanup()
     """
     form = read_snapshot(path)
     settings = form["settings"]

@@ -74,6 +74,16 @@ class DriftAlarm:
         p_value: valid at any time: the chance that this bet ever does so well without a change is
             at most this.
         since: how many observations of the pair ago the change began, most likely.
+
+    >>> from stopwise.live import Learner
+    >>> learner = Learner({"rule": 0, "model": 1}, "fixed", drift=Drift())
+    >>> for at in range(1200):
+    ...     round = learner.begin()
+    ...     round.observe("yes"); round.observe("yes" if at < 900 else "no")
+    ...     _ = round.end()
+    >>> alarm = learner.alarms[0]
+    >>> alarm.stages, alarm.before < 0.1 < 0.9 < alarm.after
+    ((0, 1), True)
     """
 
     segment: str

@@ -49,6 +49,13 @@ class Promise:
         agreement: the share of these items that have the last stage's answer. The procedure does
             not know it; the log, which has all outputs, does.
         left_out: rows on which some stage was not called.
+
+    >>> import polars
+    >>> frame = polars.DataFrame({"fast": [0, 1] * 1000, "slow": [0, 1] * 1000})
+    >>> from stopwise import promise
+    >>> kept = promise(frame, 0.9, stages=["fast", "slow"], costs=[1, 20])
+    >>> kept.rows, kept.agreement, kept.cost < kept.cost_of_last
+    (2000, 1.0, True)
     """
 
     name: str

@@ -173,6 +173,13 @@ class Audit:
         notes: what should be said about the labels and the log.
         guaranteed: whether what is settled holds for any log (`strict`, or every pair that rules a
             stage out does); otherwise its probability is that of a posterior.
+
+    >>> import stopwise as sw
+    >>> begun = sw.audit(sw.example_log(), {}, **sw.example_settings())
+    >>> begun.settled, begun.labels, len(begun.in_question) > 1
+    (False, 0, True)
+    >>> begun.to_label[0] == str(begun.next_items[0])
+    True
     """
 
     stages: tuple[str, ...]
@@ -214,6 +221,11 @@ def plan_audit(
         strict: settle only by confidence sequences, which hold for any log and at any time; it
             takes about half as many labels again, or more.
         show: a column to show beside the items.
+
+    >>> import stopwise as sw
+    >>> plan = plan_audit(sw.example_log(), tolerance=0.01, **sw.example_settings())
+    >>> plan.rows.stages, len(plan.rows.codes)
+    (('tree', 'linear', 'kernel'), 1797)
     """
     settings = in_call_order(log, settings_from(settings, given))
     accepted = "a cost of 0 or more: a difference per item that does not matter"
@@ -277,8 +289,8 @@ def assess(plan: AuditPlan, order: IntArray, truth: Mapping[int, int], batch: in
     left = tuple(stage for stage in plan.candidates if stage not in lost)
     guess = best_guess(plan, left or plan.candidates, order, labelled, codes)
     worth = plan.worth_labelling(left) if left else np.zeros(len(order), dtype=bool)
-    following = order[(worth & ~labelled)[order]][: batch if len(left) > 1 else 0]
-    if len(left) != 1 and not len(following):
+    chosen = order[(worth & ~labelled)[order]][: batch if len(left) > 1 else 0]
+    if len(left) != 1 and not len(chosen):
         # All that differ are labelled, or stages beat each other in turn by less than the
         # tolerance: what is left to choose from costs the same, as far as anybody minds.
         left = (guess,)
@@ -293,9 +305,9 @@ def assess(plan: AuditPlan, order: IntArray, truth: Mapping[int, int], batch: in
         worth_labelling=every,
         random_labels=round(used * len(plan.rows.codes) / every) if every else 0,
         pairs=tuple(findings),
-        next_items=tuple(int(item) for item in following),
+        next_items=tuple(int(item) for item in chosen),
         guess=left[0] if len(left) == 1 else guess,
-        to_label=tuple(plan.rows.items[item] for item in following),
+        to_label=tuple(plan.rows.items[item] for item in chosen),
         guaranteed=_guaranteed(plan, findings, left),
     )
 

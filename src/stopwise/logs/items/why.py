@@ -86,12 +86,12 @@ def _going_on(rule: Rule, stage: int, arriving: dict[int, float]) -> dict[int, f
     leaving: dict[int, int] = {}
     for (before, _), number in rule.counts.moves[stage].items():
         leaving[before] = leaving.get(before, 0) + number
-    following: dict[int, float] = {}
+    next_shares: dict[int, float] = {}
     for (before, after), number in rule.counts.moves[stage].items():
         if before in arriving and not rule.stops(stage, before):
             share = arriving[before] * number / leaving[before]
-            following[after] = following.get(after, 0.0) + share
-    return following
+            next_shares[after] = next_shares.get(after, 0.0) + share
+    return next_shares
 
 
 def _cells(rule: Rule, stage: int, arriving: dict[int, float]) -> list[_Cell]:
@@ -104,18 +104,18 @@ def _cells(rule: Rule, stage: int, arriving: dict[int, float]) -> list[_Cell]:
         cell.setdefault(parts.label, []).append((decision.stop, number, decision.losses[stage]))
     result: list[_Cell] = []
     for partition, bins in tree.items():
-        told: list[_Cell] = []
+        cells: list[_Cell] = []
         for confidence, labels in sorted(bins.items()):
             everything = [entry for entries in labels.values() for entry in entries]
             if _alike(everything):
-                told.append(_cell(partition, confidence, None, everything))
+                cells.append(_cell(partition, confidence, None, everything))
             else:
-                told += [
+                cells += [
                     _cell(partition, confidence, label, entries)
                     for label, entries in sorted(labels.items())
                 ]
-        told.sort(key=lambda c: (c.label is not None, c.label or 0, c.low))
-        for _, run in groupby(told, key=lambda c: (c.label, c.stop)):
+        cells.sort(key=lambda c: (c.label is not None, c.label or 0, c.low))
+        for _, run in groupby(cells, key=lambda c: (c.label, c.stop)):
             result += _joined(list(run))
     return result
 

@@ -19,7 +19,7 @@ def headline(found: ItemAnalysis) -> str:
             f" {amount(best.expected_total)}: {reason}."
         )
     gain = found.gains[0]
-    told = (
+    sentence = (
         f"Per item: {'may help' if found.depends_on else 'helps'}. A rule that decides per item is"
         f" expected to cost {amount(own.expected_total)} per item, calls and mistakes,"
         f" {share(found.gain)} less than the best single stage ({best.name},"
@@ -27,8 +27,10 @@ def headline(found: ItemAnalysis) -> str:
     )
     if found.depends_on:
         wrong = " or ".join(f"the {name}{' stage' * (name == 'last')}" for name in found.depends_on)
-        told += f" But if {wrong} is right where they differ, one stage for all items costs less."
-    return told
+        sentence += (
+            f" But if {wrong} is right where they differ, one stage for all items costs less."
+        )
+    return sentence
 
 
 def measured(found: ItemAnalysis) -> str:
@@ -103,8 +105,8 @@ def why_lines(reasons: tuple[Reason, ...]) -> list[tuple[str, str, str]]:
 
 def sentences(found: ItemAnalysis) -> list[str]:
     """All of it, in order."""
-    told = [headline(found), measured(found), certified(found), reference(found)]
-    told.append(calibration(found))
+    lines = [headline(found), measured(found), certified(found), reference(found)]
+    lines.append(calibration(found))
     if (more := hint(found)) is not None:
-        told.append(more)
-    return told
+        lines.append(more)
+    return lines

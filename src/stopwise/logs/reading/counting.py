@@ -198,16 +198,16 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
                 "segment", f"{len(segments)} different values",
                 f"a column with at most {_MOST_SEGMENTS}",
             )  # fmt: skip
-    told = tell_blanks_apart(log, table, raw)
+    codes_by_kind = tell_blanks_apart(log, table, raw)
     bills = None
     if log.measured:
         check_bills(log.stages, table)
-        bills = read_bills(log, table, told != NOT_CALLED, int(table["number"].sum()))
+        bills = read_bills(log, table, codes_by_kind != NOT_CALLED, int(table["number"].sum()))
     # Names go to terminals from here on: control characters are shown, not run.
     return PatternCounts(
         stages=tuple(map(printable, log.stages)),
         labels=tuple(map(printable, labels)),
-        codes=told,
+        codes=codes_by_kind,
         number=table["number"].to_numpy().astype(np.int64),
         block=table["block"].to_numpy().astype(np.int64),
         blocks=blocks,

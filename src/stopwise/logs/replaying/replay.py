@@ -41,6 +41,14 @@ class Replay:
         over_time: stage share of the policy in each part of the rounds.
         optimal_stage: with truth, the best fixed stage of these rows.
         notes: what should be said of the truth's labels.
+
+    >>> import stopwise as sw
+    >>> settings = sw.example_settings()
+    >>> result = sw.replay(sw.example_log(), "fixed:stage=0", replications=2, **settings)
+    >>> result.stages, result.rounds
+    (('tree', 'linear', 'kernel'), 1797)
+    >>> result.to_frame().height == len(result.outcomes)
+    True
     """
 
     policy: str

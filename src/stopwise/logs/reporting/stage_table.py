@@ -37,7 +37,7 @@ def cells(findings: Findings) -> tuple[list[str], list[Sequence[str]]]:
     titles = ["stage", "cost", "cost up to it", "estimated errors", "worst case", ""]
     rows: list[Sequence[str]] = []
     for record in records(findings):
-        marks = ", ".join(mark for mark in ("headline", "rule", "minimax") if record[mark])
+        readings = ", ".join(name for name in ("headline", "rule", "minimax") if record[name])
         rows.append(
             (
                 record["stage"],
@@ -45,7 +45,7 @@ def cells(findings: Findings) -> tuple[list[str], list[Sequence[str]]]:
                 amount(record["cumulative_cost"]),
                 share(record["estimated_error_rate"]),
                 amount(record["worst_case_regret"] * verdict.costs.mistake_cost),
-                marks,
+                readings,
             )
         )
     return titles, rows

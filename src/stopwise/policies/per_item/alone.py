@@ -321,11 +321,11 @@ def _work_back(
         options = [path[-1]]
         columns = [losses[:, path[-1]]]
         for stage in range(path[-1] + 1, last + 1):
-            following = (*path, stage)
-            if stage < last and following not in values:
+            longer = (*path, stage)
+            if stage < last and longer not in values:
                 continue
             options.append(stage)
-            columns.append(own[stage] + (losses[:, last] if stage == last else values[following]))
+            columns.append(own[stage] + (losses[:, last] if stage == last else values[longer]))
         table = np.stack(columns, axis=1)
         keys = path_keys(rows, binning, path)
         means = _leaned(keys, table)

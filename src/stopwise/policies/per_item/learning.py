@@ -112,8 +112,8 @@ class Learned:
             return situations(rows, self.counts.binning)
         if self._keys_ahead is None:
             fixed = self.settled or not self.policy.learns
-            marks = [] if fixed else [self.first_rounds * factor for factor in EPOCHS]
-            end = next((mark for mark in marks if mark > self.round), len(self.ahead))
+            cutting_rounds = [] if fixed else [self.first_rounds * factor for factor in EPOCHS]
+            end = next((cut for cut in cutting_rounds if cut > self.round), len(self.ahead))
             self._keys_from = self.round
             part = self.ahead.where(slice(self.round, end))
             self._keys_ahead = situations(part, self.counts.binning)
@@ -124,12 +124,12 @@ class Learned:
         """Cut new bins if it is time to, and make the rule again."""
         if not self.policy.learns:
             return
-        marks = [self.first_rounds * factor for factor in EPOCHS]
-        if not self.settled and (self.round in marks or self.counts is None):
+        cutting_rounds = [self.first_rounds * factor for factor in EPOCHS]
+        if not self.settled and (self.round in cutting_rounds or self.counts is None):
             rows, full = joined(self.history), np.concatenate(self.full)
             self.counts = Transitions.of(rows, Binning.fit(rows), full=full)
             self._keys_ahead = None
-            if self.round >= marks[-1]:
+            if self.round >= cutting_rounds[-1]:
                 self.history, self.full = [], []
         assert self.counts is not None
         self.rule = self.policy.rule(self.stages, self.counts, self.costs)
@@ -143,11 +143,11 @@ def rounds_until_next(round: int, first_rounds: int, *, settled: bool) -> int:
     """
     if round < first_rounds and not settled:
         return first_rounds - round
-    marks = [first_rounds * factor for factor in EPOCHS if first_rounds * factor > round]
-    marks = [] if settled else marks
+    cutting_rounds = [first_rounds * factor for factor in EPOCHS if first_rounds * factor > round]
+    cutting_rounds = [] if settled else cutting_rounds
     factor = GROWTH if round < LATE else LATE_GROWTH
     grown = max(int(round * factor), round + 1)
-    return min([grown, *marks[:1]]) - round
+    return min([grown, *cutting_rounds[:1]]) - round
 
 
 def least_loss(held: Held, rows: Observations) -> IntArray:

@@ -58,6 +58,13 @@ class ItemPolicy(Policy):
 
     Asked without items, by `probabilities`, such a policy decides as a depth-first one does: from
     pair evidence, for all items alike.
+
+    >>> from stopwise.policies import PerItem, UssTs
+    >>> isinstance(PerItem(), ItemPolicy), isinstance(UssTs(), ItemPolicy)
+    (True, False)
+    >>> costs = Costs.from_stages([1, 4], mistake_cost=16)
+    >>> PerItem().full_run_probability(1, costs)          # the first rounds all go to the end
+    1.0
     """
 
     learns: ClassVar[bool] = True
@@ -73,7 +80,16 @@ class ItemPolicy(Policy):
 
 
 class SituationPolicy(ItemPolicy):
-    """A policy whose rule is a pure function of transition counts."""
+    """A policy whose rule is a pure function of transition counts.
+
+    >>> from stopwise.policies import AgreeInARow
+    >>> from stopwise.situations.binning import Binning
+    >>> counts = Transitions(Binning(edges=((), ()), labels=((), ())))
+    >>> isinstance(AgreeInARow(), SituationPolicy)
+    True
+    >>> AgreeInARow().rule(("rule", "model"), counts, Costs.from_stages([1, 4]))
+    InARow(number=2)
+    """
 
     @abstractmethod
     def rule(self, stages: tuple[str, ...], counts: Transitions, costs: Costs) -> StoppingRule:
@@ -81,7 +97,13 @@ class SituationPolicy(ItemPolicy):
 
 
 class RowPolicy(ItemPolicy):
-    """A policy that learns from the rounds themselves: confidences and features as numbers."""
+    """A policy that learns from the rounds themselves: confidences and features as numbers.
+
+    >>> from stopwise.policies import PerItemLogistic
+    >>> learner = PerItemLogistic().learner(("rule", "model"), Costs.from_stages([1, 4]))
+    >>> learner.round
+    0
+    """
 
     @abstractmethod
     def learner(self, stages: tuple[str, ...], costs: Costs) -> ItemLearner:

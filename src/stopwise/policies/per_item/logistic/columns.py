@@ -75,27 +75,31 @@ class RowNumbers:
         """What each number of a row after this stage is about."""
         own = stages[stage]
         said = self._said(stage)
-        told: list[NumberMeaning] = []
+        meanings: list[NumberMeaning] = []
         if self.means:
-            told += [NumberMeaning(f"how sure {stages[at]} is", True) for at in range(stage + 1)]
-            told += [NumberMeaning(text, False) for text in self._bin_names(stage, own)]
-        told += [NumberMeaning(f"{own} says {label}", False) for label in said]
-        told += [
+            meanings += [
+                NumberMeaning(f"how sure {stages[at]} is", True) for at in range(stage + 1)
+            ]
+            meanings += [NumberMeaning(text, False) for text in self._bin_names(stage, own)]
+        meanings += [NumberMeaning(f"{own} says {label}", False) for label in said]
+        meanings += [
             NumberMeaning(f"{own} says something rare", False),
             NumberMeaning(f"{own} gives no answer", False),
         ]
         if self.means:
-            told += [
+            meanings += [
                 NumberMeaning(f"how sure {own} is, where it says {label}", True) for label in said
             ]
         pairs = combinations(stages[: stage + 1], 2)
-        told += [NumberMeaning(f"{one} and {two} agree", False) for one, two in pairs]
+        meanings += [NumberMeaning(f"{one} and {two} agree", False) for one, two in pairs]
         for feature in self.features:
             numbers = [not feature.values] * len(feature.names())
             if not feature.values and not feature.vector:
                 numbers[-1] = False  # whether it is blank
-            told += [NumberMeaning(*both) for both in zip(feature.names(), numbers, strict=True)]
-        return told
+            meanings += [
+                NumberMeaning(*both) for both in zip(feature.names(), numbers, strict=True)
+            ]
+        return meanings
 
     def matrix(self, rows: Observations, stage: int) -> FloatArray:
         """One row of numbers per item, from what is known after this stage."""
