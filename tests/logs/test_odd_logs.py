@@ -51,13 +51,14 @@ def test_labels_below_minus_one_are_refused() -> None:
         fit(_frame(["x", "y", "x", "y"]), truth="truth", labels=-3, **SETTINGS)
 
 
-def test_calls_alone_is_refused_where_it_would_be_ignored(tmp_path: Path) -> None:
+def test_every_command_knows_stages_called_alone_and_refuses_other_words(tmp_path: Path) -> None:
     frame = _frame(["x", "y", "x", "y"])
     path = tmp_path / "log.csv"
     frame.with_row_index("item").write_csv(path)
     for command in (analyze, replay, fit, audit):
-        with pytest.raises(StopwiseError, match="calls: got 'alone'"):
-            command(path, calls="alone", **SETTINGS)
+        assert command(path, calls="alone", **SETTINGS) is not None
+        with pytest.raises(StopwiseError, match="calls: got 'solo'"):
+            command(path, calls="solo", **SETTINGS)
     assert analyze(frame, calls="cascade", **SETTINGS).rows == 200
 
 

@@ -11,7 +11,9 @@ from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import counted
+from stopwise.logs.items.alone import analyze_items_alone
 from stopwise.logs.items.analysis import analyze_items
+from stopwise.logs.judging.alone import called_alone, evidence_called_alone
 from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
@@ -27,15 +29,17 @@ from stopwise.logs.judging.warnings.all_warnings import (
 )
 from stopwise.logs.judging.warnings.content_warnings import repeated_columns, repeated_items
 from stopwise.logs.judging.what_if import what_ifs
+from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.counting import PatternCounts, count
 from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.reading.live import completed, live_counts
+from stopwise.logs.reading.log import baseline_of
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.reporting import drawing, stage_table
 from stopwise.logs.reporting.as_json import analysis_dict
 from stopwise.logs.reporting.headline import headline
 from stopwise.logs.reporting.page import report
-from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
+from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.storage import write_whole
 
 if TYPE_CHECKING:
@@ -108,20 +112,33 @@ def analyze(
     >>> analysis.verdict.recommended, analysis.verdict.nothing_deeper_pays
     (0, True)
     """
-    chosen = completed(log, refuse_alone(settings_from(settings, given)))
+    chosen = completed(log, settings_from(settings, given))
     counts = live_counts(log, chosen)
     if counts is not None:
         return analyze_evidence(counts.evidence, counts.settings, name=counts.name)
+    chosen = in_call_order(log, chosen)
     opened = open_log(log, chosen)
     analysis = analyze_counts(opened.name, count(opened), chosen)
     more = (*repeated_columns(opened), *repeated_items(opened, analysis.rows))
     if per_item:
-        analysis = replace(analysis, per_item=analyze_items(read_rows(log, chosen)))
+        analysis = _with_items(analysis, log, chosen)
     if opened.truth is None:
         return replace(analysis, warnings=(*analysis.warnings, *more))
     # The truth is read here for the first time, when all else is said.
     scored, notes = score(opened, analysis.verdict)
     return replace(analysis, truth=scored, warnings=(*analysis.warnings, *more, *notes))
+
+
+def _with_items(analysis: Analysis, log: object, settings: LogSettings) -> Analysis:
+    """What deciding per item is worth: in a cascade, called alone, or both where nobody says."""
+    in_cascade = alone = None
+    if settings.calls != "alone":
+        rows = read_rows(log, settings)
+        in_cascade = analyze_items(rows)
+    if settings.calls != "cascade":
+        ordered = in_call_order(log, replace(settings, calls="alone"))
+        alone = analyze_items_alone(read_rows(log, ordered))
+    return replace(analysis, per_item=in_cascade, per_item_alone=alone)
 
 
 def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> Analysis:
@@ -145,6 +162,7 @@ def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> A
         over_time=parts_over_time(counts, verdict.costs),
         segments=judge_segments(counts, settings, families),
         counts=counts,
+        alone=called_alone(counts, settings, families) if settings.calls is None else None,
     )
 
 
@@ -164,7 +182,7 @@ def analyze_evidence(
     >>> analysis.verdict.pairs[0].seen, analysis.verdict.nothing_deeper_pays
     (1000, True)
     """
-    chosen = refuse_alone(settings_from(settings, given))
+    chosen = settings_from(settings, given)
     if chosen.truth is not None or chosen.segment is not None:
         raise StopwiseError("evidence has no columns: leave out truth and segment")
     if chosen.costs is None:
@@ -178,8 +196,15 @@ def analyze_evidence(
     if len(chosen.costs) != evidence.stage_count:
         raise fail("costs", list(chosen.costs), f"{evidence.stage_count} numbers, one per stage")
     costs = Costs.from_stages(chosen.costs, mistake_cost)
-    verdict = judge(stages, evidence, costs, level=chosen.level)
-    readings = readings_of(verdict, chosen)
+    alone = None
+    if chosen.calls != "cascade":
+        alone = evidence_called_alone(stages, evidence, costs, chosen)
+    if alone is not None and chosen.calls == "alone":
+        verdict, readings, alone = alone.verdict, alone.readings, None
+    else:
+        base = baseline_of(stages, chosen)
+        verdict = judge(stages, evidence, costs, level=chosen.level, baseline=base)
+        readings = readings_of(verdict, chosen)
     return Analysis(
         name=name,
         rows=int(evidence.seen.max()),
@@ -189,4 +214,5 @@ def analyze_evidence(
         mistake_cost_ranges=mistake_cost_ranges(verdict),
         what_ifs=what_ifs(verdict),
         warnings=(*warnings_of_evidence(verdict, readings), *assumed_settings(chosen)),
+        alone=alone,
     )

@@ -34,6 +34,7 @@ class LogOptions(TypedDict, total=False):
     trailing_blanks: Literal["not-called", "abstained"] | None
     abstentions: Literal["go on", "mistake", "leave out"] | None
     calls: Literal["cascade", "alone"] | None
+    baseline: str | None
     reading: Literal["auto", "certain", "weak-dominance", "estimated", "minimax"] | None
     features: Sequence[str] | str | None
 
@@ -62,8 +63,10 @@ class LogSettings:
         max_labels: more distinct outputs than this are refused as free text.
         trailing_blanks: what blanks at the end of a row are, where no cost tells:
             "not-called" (the cascade stopped before) or "abstained".
-        calls: "cascade" if a stage needs those before it, "alone" if each can be called by itself;
-            None where it was not said. `promise` asks for it.
+        calls: "cascade" if a stage needs those before it, "alone" if each can be called by itself,
+            so that it costs what it costs alone; None where it was not said: then both are shown.
+        baseline: the stage that savings and changed answers are stated against; by default the one
+            named last.
         abstentions: what it means that a stage gives no answer: "go on" (the next stage that
             answers does), "mistake" or "leave out".
         reading: what the first sentence rests on: "certain", "weak-dominance", "estimated" or
@@ -89,6 +92,7 @@ class LogSettings:
     trailing_blanks: str = "not-called"
     abstentions: Abstentions = "go on"
     calls: Calls | None = None
+    baseline: str | None = None
     reading: str = "auto"
     features: tuple[str, ...] | None = None
 
@@ -122,6 +126,8 @@ class LogSettings:
             value = getattr(self, field)
             if value is not None and not (isinstance(value, str) and value):
                 raise fail(field, value, "the name of a column")
+        if self.stages and self.baseline is not None and self.baseline not in self.stages:
+            raise fail("baseline", self.baseline, f"one of the stages {', '.join(self.stages)}")
         if self.truth is not None and self.truth in (self.stages or ()):
             raise fail("truth", self.truth, "a column that is not one of the stages")
 
@@ -154,24 +160,6 @@ def settings_from(settings: LogSettings | None, given: Mapping[str, Any]) -> Log
         return LogSettings.of(**given)
     if given:
         raise fail("settings", sorted(given), "either settings or single fields, not both")
-    return settings
-
-
-def refuse_alone(settings: LogSettings) -> LogSettings:
-    """Only a promise of agreement knows stages that are called alone; others would ignore it.
-
-    >>> refuse_alone(LogSettings(calls="alone"))
-    Traceback (most recent call last):
-    ...
-    stopwise.checks.StopwiseError: calls: got 'alone', but need 'cascade' or nothing here; ...
-    """
-    if settings.calls == "alone":
-        raise fail(
-            "calls", settings.calls,
-            "'cascade' or nothing here; 'alone' goes with a promise of agreement (sw.promise,"
-            " --agree), and a verdict states savings both ways, through the cascade and against"
-            " the last stage alone",
-        )  # fmt: skip
     return settings
 
 

@@ -60,7 +60,7 @@ def test_json_of_both_ways_has_both(log):
     [
         (("--agree", "1.2"), "agree: got 1.2"),
         (("--agree", "0.9", "--calls", "both"), "calls"),
-        (("--calls", "alone"), "--calls goes with --agree"),
+        (("--calls", "both"), "calls: got"),
     ],
 )
 def test_what_is_refused(log, options, message):

@@ -148,7 +148,7 @@ def test_command(log, tmp_path, cli):
     form = json.loads(cli(*arguments, "--json").out)
     assert [o["name"].split(" (")[0] for o in form["outcomes"]] == [
         "uss-ts", "always first", "always last", "best fixed stage in hindsight",
-        "on until two in a row agree", "random stopping at equal cost",
+        "on until two in a row agree", "large called alone", "random stopping at equal cost",
     ]  # fmt: skip
     answer = cli(*arguments)
     assert answer.status == 0

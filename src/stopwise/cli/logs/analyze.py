@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stopwise.checks import StopwiseError
 from stopwise.cli.shared.log_options import (
     AbstentionsOption,
     CallsOption,
@@ -102,6 +101,10 @@ def command(
     **stopwise analyze log.parquet --stages small,large --mistake-cost 1 --segment language --truth
     label**
 
+    Services or language models, each of which can be called by itself:
+
+    **stopwise analyze log.csv --stages small,large --costs 1,20 --mistake-cost 100 --calls alone**
+
     Evidence counted elsewhere (SQL, Dask) and saved as JSON is analysed the same way:
 
     **stopwise analyze evidence.json --stages a,b --costs 1,3**
@@ -119,11 +122,6 @@ def command(
         trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading, calls=calls,
         features=features,
     )  # fmt: skip
-    if calls is not None and agree is None:
-        raise StopwiseError(
-            "--calls goes with --agree; a verdict states savings both ways, through the cascade and"
-            " against the last stage alone"
-        )
     if agree is not None:
         from stopwise.cli.logs.promise import run
 
@@ -167,6 +165,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         headline.disagreement_sentence(verdict, readings),
         headline.missing_sentence(verdict),
         headline.shallower_sentence(verdict, readings),
+        headline.alone_sentence(analysis.alone) if analysis.alone is not None else None,
     ):
         if sentence is not None:
             say(sentence)
@@ -182,6 +181,10 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         from stopwise.cli.logs.per_item import print_items
 
         print_items(console, analysis.per_item)
+    if analysis.per_item_alone is not None:
+        from stopwise.cli.logs.per_item import print_items_alone
+
+        print_items_alone(console, analysis.per_item_alone)
     if verdict.cost_bounds.measured:
         for name, low, high in zip(
             verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True
@@ -237,7 +240,8 @@ def _stage_table(analysis: Analysis) -> Any:
     verdict, truth, readings = analysis.verdict, analysis.truth, analysis.readings
     mistake_cost = verdict.costs.mistake_cost
     table = Table(box=None, pad_edge=False, header_style="dim")
-    titles = ["stage", "cost", "up to it", "est. errors", "worst case"]
+    titles = ["stage", "cost", "alone" if verdict.alone else "up to it"]
+    titles += ["est. errors", "worst case"]
     for title in [*titles, *(["errors", "regret"] if truth is not None else []), ""]:
         left = title in ("stage", "")
         table.add_column(
@@ -271,13 +275,12 @@ def _mistake_cost_table(analysis: Analysis) -> Any:
     from stopwise.logs.reporting import words
 
     table = Table("mistake cost", "stage", "", box=None, pad_edge=False, header_style="dim")
-    last = len(analysis.verdict.stages) - 1
     for here in analysis.mistake_cost_ranges:
         now = here.start <= analysis.verdict.costs.mistake_cost < here.end
         table.add_row(
             ("> " if now else "  ") + words.range_text(here),
             analysis.verdict.stages[here.stage],
-            words.range_kind(here, last),
+            words.range_kind(here, analysis.verdict),
             style="bold" if now else None,
         )
     return table
@@ -308,7 +311,8 @@ def _segment_table(analysis: Analysis) -> Any:
             verdict.stages[readings.headline_stage],
             readings.headline_reading,
             amount(
-                verdict.costs.cumulative[-1] - verdict.costs.cumulative[readings.headline_stage]
+                verdict.costs.cumulative[verdict.baseline]
+                - verdict.costs.cumulative[readings.headline_stage]
             ),
         )
     return table

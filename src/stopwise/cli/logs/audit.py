@@ -9,6 +9,7 @@ import typer
 
 from stopwise.cli.shared.log_options import (
     AbstentionsOption,
+    CallsOption,
     CostsOption,
     ExampleOption,
     ItemOption,
@@ -83,6 +84,7 @@ def command(
     max_labels: MaxLabelsOption = None,
     trailing_blanks: TrailingBlanksOption = None,
     abstentions: AbstentionsOption = None,
+    calls: CallsOption = None,
     sql: SqlOption = None,
     example: ExampleOption = False,
 ) -> None:
@@ -107,7 +109,7 @@ def command(
         log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=simulate_with, item=item,
         layout=layout, level=level, max_labels=max_labels, trailing_blanks=trailing_blanks,
-        abstentions=abstentions,
+        abstentions=abstentions, calls=calls,
     )  # fmt: skip
     plan = plan_audit(source, chosen, tolerance=tolerance, strict=strict, show=show)
     if simulate_with is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from stopwise.policies.per_item.alone import AloneRule
     from stopwise.policies.per_item.logistic.rule import LogisticRule
     from stopwise.policies.per_item.rule import Rule
 
@@ -28,10 +29,16 @@ def command(
     from stopwise.cli.shared.output import print_json
     from stopwise.logs.formatting import amount
     from stopwise.logs.items.fitting import read_rule
+    from stopwise.policies.per_item.alone import AloneRule
     from stopwise.policies.per_item.rule import Rule
 
     found = read_rule(rule)
-    form, lines, items = _table(found, most) if isinstance(found, Rule) else _weights(found, most)
+    if isinstance(found, AloneRule):
+        form, lines, items = _alone(found, most)
+    elif isinstance(found, Rule):
+        form, lines, items = _table(found, most)
+    else:
+        form, lines, items = _weights(found, most)
     if as_json:
         print_json({"stages": list(found.stages), "rounds": items, **form})
         return
@@ -58,6 +65,18 @@ def _table(rule: Rule, most: int) -> tuple[dict[str, Any], Any, int]:
         "reasons": [asdict(line) for line in lines],
     }
     return form, reason_table(lines), rule.counts.rounds
+
+
+def _alone(rule: AloneRule, most: int) -> tuple[dict[str, Any], Any, int]:
+    """A rule for stages that are called alone, the same."""
+    from rich.text import Text
+
+    from stopwise.logs.formatting import printable
+
+    lines = [printable(line) for line in rule.reads[:most]]
+    first = printable(rule.stages[rule.first])
+    form = {"calls": "alone", "first": first, "reads": lines}
+    return form, Text("\n".join([f"every item calls {first} first", *lines])), rule.rows
 
 
 def _weights(rule: LogisticRule, most: int) -> tuple[dict[str, Any], Any, int]:

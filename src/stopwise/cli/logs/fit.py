@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from stopwise.cli.shared.log_options import (
+    CallsOption,
     CostsOption,
     ExampleOption,
     FeaturesOption,
@@ -31,6 +32,7 @@ def command(
     stages: StagesOption = None,
     costs: CostsOption = None,
     mistake_cost: MistakeCostOption = None,
+    calls: CallsOption = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -76,6 +78,12 @@ def command(
 
     **stopwise fit log.csv ... --policy per-item-logistic --features length,language**
 
+    Services and language models, each of which can be called by itself (the rule then chooses the
+    first stage too, and may jump over others):
+
+    **stopwise fit log.csv --stages small,middle,large --costs 1,5,20 --mistake-cost 40 --calls
+    alone**
+
     A live cascade takes the file: **Cascade(stages, rule="rule.json")**. See what it does with
     **stopwise explain rule.json**, and what it is worth with **stopwise analyze --per-item**.
     """
@@ -86,6 +94,7 @@ def command(
         log, example, settings,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks, features=features,
+        calls=calls,
     )  # fmt: skip
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from stopwise.logs.items.alone import AloneItems
     from stopwise.logs.items.analysis import ItemAnalysis
     from stopwise.logs.items.why import Reason
 
@@ -24,6 +25,15 @@ def print_items(console: Console, found: ItemAnalysis) -> None:
     console.print(reason_table(found.reasons))
 
 
+def print_items_alone(console: Console, found: AloneItems) -> None:
+    """The same for stages that are called alone."""
+    first, *others = found.sentences()
+    console.print(f"\n{first}", style="bold", markup=False)
+    for sentence in others:
+        console.print(sentence, markup=False)
+    console.print(_ways(found))
+
+
 def reason_table(reasons: tuple[Reason, ...]) -> Any:
     """The lines of a rule; those that stop are bold."""
     from rich.table import Table
@@ -39,7 +49,7 @@ def reason_table(reasons: tuple[Reason, ...]) -> Any:
     return table
 
 
-def _ways(found: ItemAnalysis) -> Any:
+def _ways(found: ItemAnalysis | AloneItems) -> Any:
     from rich.table import Table
     from rich.text import Text
 

@@ -9,6 +9,7 @@ import typer
 from stopwise.checks import fail
 from stopwise.cli.shared.log_options import (
     AbstentionsOption,
+    CallsOption,
     CostsOption,
     ExampleOption,
     FeaturesOption,
@@ -56,6 +57,7 @@ def command(
     max_labels: MaxLabelsOption = None,
     trailing_blanks: TrailingBlanksOption = None,
     abstentions: AbstentionsOption = None,
+    calls: CallsOption = None,
     features: FeaturesOption = None,
     sql: SqlOption = None,
     example: ExampleOption = False,
@@ -65,6 +67,8 @@ def command(
     In each round the policy sees only the stages that it calls. Beside it stand always-first,
     always-last, the best fixed stage in hindsight, going on until two stages in a row agree, and
     random stopping at equal cost. With --truth also errors and regret.
+
+    With --calls alone, a round calls the policy's stage by itself, and all stages in full runs.
 
     **stopwise replay --example --truth truth**
 
@@ -78,7 +82,7 @@ def command(
         log, example, settings, sql,
         stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
         layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks,
-        abstentions=abstentions, features=features,
+        abstentions=abstentions, features=features, calls=calls,
     )  # fmt: skip
     with progress_bar("replications", quiet=as_json) as progress:
         result = replay(

@@ -65,8 +65,8 @@ CallsOption = Annotated[
     str | None,
     typer.Option(
         "--calls",
-        help="With --agree: cascade (a stage needs those before it) or alone (each can be called"
-        " by itself); both are shown where this is not given.",
+        help="cascade (a stage needs those before it) or alone (each can be called by itself, and"
+        " costs what it costs alone); both are shown where this is not given.",
     ),
 ]
 SqlOption = Annotated[

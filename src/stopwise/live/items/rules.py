@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.alone import ALONE
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.rule import Rule
@@ -36,6 +37,11 @@ def read_rule(given: AnyRule | str | Path | None) -> AnyRule | None:
     form = parse_json_object(f"rule {given}", text)
     if form.get("rule") == "per-item-logistic":
         return LogisticRule.from_dict(form)
+    if form.get("rule") == ALONE:
+        raise fail(
+            "rule", ALONE, "a rule for a cascade: a live cascade calls no stage alone; fit it"
+            " without --calls alone",
+        )  # fmt: skip
     return Rule.from_dict(form)
 
 

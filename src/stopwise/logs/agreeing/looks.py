@@ -78,7 +78,7 @@ def designs(allowed: int, alpha: float) -> tuple[Design, ...]:
     result = []
     found = 0
     while found <= _MOST_FOUND:
-        rate = _least_rate(allowed, found, alpha)
+        rate = least_rate(allowed, found, alpha)
         if rate > 0.95:
             break
         result.append(Design(found, rate))
@@ -87,7 +87,13 @@ def designs(allowed: int, alpha: float) -> tuple[Design, ...]:
     return tuple(result) or (Design(0, 1.0),)
 
 
-def _least_rate(allowed: int, found: int, alpha: float) -> float:
+def least_rate(allowed: int, found: int, alpha: float) -> float:
+    """The smallest rate of looks at which this many finds keep the promise.
+
+    >>> round(least_rate(allowed=50, found=0, alpha=0.05), 3)
+    0.057
+    """
+
     def excess(rate: float) -> float:
         return chance_of_breaking(allowed, Design(found, rate)) - alpha
 

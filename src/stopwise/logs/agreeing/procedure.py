@@ -5,16 +5,17 @@
    a design of looks are chosen, and items are called as far as the plan says.
 3. Items are taken in the order of risk for cost saved; each is looked at with the design's chance,
    else answered where it stands. What looks find refines the order of those to come. When more
-   differences were found than the design allows, all items not yet taken go to the last stage.
+   differences were found than the design allows, the next design of the ladder goes on if that is
+   worth its looks (`taking.py`); else all items not yet taken go to the last stage.
 
-The plan is fixed before step 3, and in it an item's place depends only on what was seen before its
-own coin was thrown, so `looks.py` applies as it stands.
+The plan and the ladder are fixed before step 3, and in it an item's place depends only on what was
+seen before its own coin was thrown, so `looks.py` applies as it stands.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from stopwise.logs.agreeing.looks import Design, designs
 from stopwise.logs.agreeing.planning import best_design
 from stopwise.logs.agreeing.regression import fit_logistic, risks
 from stopwise.logs.agreeing.seen import Seen
+from stopwise.logs.agreeing.taking import SHARES, Taking, ladder
 from stopwise.situations.observations import NOT_CALLED
 
 _FIRST = (1.2, 2.0)
@@ -128,7 +130,8 @@ def keep_promise(
 
     first, others = np.flatnonzero(looked), np.flatnonzero(~looked)
     known = [model.after(stage, first) for stage in range(seen.last)]
-    design, plan = best_design(designs(allowed, alpha), known, model.after(0, others), seen)
+    possible = designs(allowed, SHARES[0] * alpha)
+    design, plan = best_design(possible, known, model.after(0, others), seen)
     at = np.zeros(count, dtype=np.int64)
     for stage in range(seen.last):
         here = others[at[others] == stage]
@@ -138,11 +141,12 @@ def keep_promise(
             seen.reach(on, target)
             at[on] = target
 
-    taken, found = _take(seen, model, at, looked, design, random)
-    early = taken & ~looked
-    late = np.flatnonzero(~early)
-    seen.reach(late, seen.last)
-    return ItemOutcomes(np.where(early, at, seen.last), looked, design, found, plan.price)
+    taking = _take(seen, model, at, looked, ladder(design, allowed, alpha), random)
+    stages = np.full(count, seen.last, dtype=np.int64)
+    early = taking.answered_early()
+    stages[early] = at[early]
+    seen.reach(np.flatnonzero(stages == seen.last), seen.last)
+    return ItemOutcomes(stages, looked, taking.design, taking.found, plan.price)
 
 
 def _draw_first(count: int, last: int, random: np.random.Generator) -> IntArray:
@@ -172,41 +176,70 @@ def _take(
     model: _Risks,
     at: IntArray,
     looked: NDArray[np.bool_],
-    design: Design,
+    rungs: tuple[Design, ...],
     random: np.random.Generator,
-) -> tuple[NDArray[np.bool_], int]:
-    """Take items by risk for cost saved until too many differences were found.
+) -> Taking:
+    """Take items by risk for cost saved, as long as a design goes on or the next is worth it.
 
-    Returns:
-        Which items were taken, the looked-at ones among them too, and the differences found. The
-        looks are marked in `looked`.
+    The looks are marked in `looked`.
     """
     saved = np.asarray([seen.step_cost(stage, seen.last) for stage in range(seen.last)])
-    left = np.flatnonzero(~looked)
-    portion = max(_FEWEST_TAKEN, len(left) // _PARTS)
-    taken = np.zeros(len(looked), dtype=np.bool_)
-    found = 0
-    while len(left):
-        risk = np.empty(len(left))
-        for stage in range(seen.last):
-            here = at[left] == stage
-            risk[here] = model.after(stage, left[here]) / max(saved[stage], 1e-300)
-        left = left[np.argsort(risk, kind="stable")]
-        items, left = left[:portion], left[portion:]
-        heads = random.random(len(items)) < design.rate
-        seen.reach(items[heads], seen.last)
+
+    def look(items: IntArray) -> NDArray[np.bool_]:
+        seen.reach(items, seen.last)
+        looked[items] = True
         differs = np.zeros(len(items), dtype=np.bool_)
         for stage in range(seen.last):
-            here = heads & (at[items] == stage)
+            here = at[items] == stage
             differs[here] = seen.differs(stage, items[here]) > 0
-        sofar = found + np.cumsum(differs)
-        within = sofar <= design.found
-        taken[items[within]] = True
-        looked[items[heads]] = True
-        if not within.all():
-            found = design.found + 1  # the one that ended it
+        return differs
+
+    def risks_of(items: IntArray) -> FloatArray:
+        risk = np.empty(len(items))
+        for stage in range(seen.last):
+            here = at[items] == stage
+            risk[here] = model.after(stage, items[here])
+        return risk
+
+    taking = Taking(rungs, look, random)
+    left = np.flatnonzero(~looked)
+    portion = max(_FEWEST_TAKEN, len(left) // _PARTS)
+    while len(left):
+        risk = risks_of(left)
+        order = np.argsort(risk / np.maximum(saved[at[left]], 1e-300), kind="stable")
+        left, risk = left[order], risk[order]
+        goes_on = taking.end == len(taking.items)
+        while not goes_on and _worth_climbing(taking, risk, saved[at[left]], risks_of, saved, at):
+            goes_on = taking.climb()
+        if not goes_on:
             break
-        found = int(sofar[-1])
-        if heads.any():
-            model.learn(np.flatnonzero(looked))
-    return taken, found
+        items, left = left[:portion], left[portion:]
+        taking.take(items)
+        model.learn(np.flatnonzero(looked))
+    # What was taken behind the end of every design is called like all others.
+    return taking
+
+
+def _worth_climbing(
+    taking: Taking,
+    risk: FloatArray,
+    worth: FloatArray,
+    risks_of: Callable[[IntArray], FloatArray],
+    saved: FloatArray,
+    at: IntArray,
+) -> bool:
+    """Whether the next design is expected to save more than its additional looks cost.
+
+    Args:
+        risk: of the items not yet taken, in the order in which they would be.
+        worth: what an early answer saves on each of them.
+    """
+    if taking.rung + 1 == len(taking.rungs):
+        return False
+    now, following = taking.design, taking.rungs[taking.rung + 1]
+    met = (taking.found / now.rate + float(risks_of(taking.items).sum())) / 2
+    more = int(np.searchsorted(np.cumsum(risk), following.differences - met))
+    beyond = float(saved[at[taking.items[taking.end :]]].sum())
+    gain = (1 - following.rate) * (float(worth[:more].sum()) + beyond)
+    looks = (following.rate - now.rate) * float(saved[at[taking.items[: taking.end]]].sum())
+    return gain > looks

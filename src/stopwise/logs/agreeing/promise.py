@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -212,7 +212,7 @@ def promise(
     (True, True)
     """
     chosen = settings_from(settings, given)
-    rows = read_rows(log, chosen)
+    rows = read_rows(log, replace(chosen, calls=None))  # it deals with both ways itself
     return promise_rows(
         rows.observations(),
         rows.costs.per_stage,

@@ -30,9 +30,10 @@ from stopwise.decisions import optimal_stage
 from stopwise.estimating import answer_probabilities
 from stopwise.logs.auditing.confidence_sequence import first_rejection, mean_bounds
 from stopwise.logs.auditing.settling import first_settled
+from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.pairs import pair_indices
 from stopwise.logs.reading.rows import LogRows, read_rows
-from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
+from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.problem import IntArray
 
 DEEP_PAYS, SHALLOW_ENOUGH = 1, -1
@@ -226,7 +227,7 @@ def plan_audit(
     >>> plan.rows.stages, len(plan.rows.codes)
     (('tree', 'linear', 'kernel'), 1797)
     """
-    settings = refuse_alone(settings_from(settings, given))
+    settings = in_call_order(log, settings_from(settings, given))
     accepted = "a cost of 0 or more: a difference per item that does not matter"
     if finite_number("tolerance", tolerance, accepted) < 0:
         raise fail("tolerance", tolerance, accepted)

@@ -11,10 +11,13 @@ import numpy as np
 
 from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError, fail, parse_json_object, whole_number
+from stopwise.costs import Costs
 from stopwise.logs.items.analysis import FEWEST_ROWS
 from stopwise.logs.items.why import reasons
+from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import LogRows, read_rows
-from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
+from stopwise.logs.settings import LogOptions, LogSettings, settings_from
+from stopwise.policies.per_item.alone import ALONE, AloneRule
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.logistic.words import weights_in_words
 from stopwise.policies.per_item.rule import Rule
@@ -33,7 +36,7 @@ def fit(
     labels: int = 0,
     seed: int = 0,
     **given: Unpack[LogOptions],
-) -> Rule | LogisticRule:
+) -> Rule | LogisticRule | AloneRule:
     """Fit a per-item rule on all complete rows of a log.
 
     Args:
@@ -44,6 +47,8 @@ def fit(
         trust: what a difference from a stage counts for, in mistakes; by default 0.7 for the last.
         labels: this many items whose outputs differ take their truth from the truth column, to
             choose the reference; -1 for all of them. 0 uses no label.
+        given: as for `analyze`. With `calls="alone"` the rule chooses the first stage too, and may
+            jump over others.
 
     >>> import polars
     >>> frame = polars.DataFrame({"small": ["keep", "refund"] * 200, "large": ["keep"] * 400})
@@ -51,20 +56,27 @@ def fit(
     >>> [reason.words for reason in reasons(rule)]
     ['stop after small when it says keep', 'go on after small when it says refund']
     """
-    chosen = refuse_alone(settings_from(settings, given))
+    chosen = in_call_order(log, settings_from(settings, given))
     if policy not in POLICIES:
         raise fail("policy", policy, " or ".join(POLICIES))
     labels = whole_number("labels", labels, least=-1)
     rows = read_rows(log, chosen)
     if len(rows.codes) < FEWEST_ROWS:
         raise StopwiseError(f"fit: {len(rows.codes)} complete rows, but need {FEWEST_ROWS} or more")
-    if isinstance(reference, str) and reference in rows.stages:
-        reference = rows.stages.index(reference)
+    reference = rows.held_to(reference)
     met = rows.observations()
     index = _labelled(rows, labels, seed)
     for note in rows.notes if labels else ():
         warnings.warn(note, UserWarning, stacklevel=2)
     truth = np.zeros(0, dtype=np.int64) if rows.truth is None else rows.truth[index]
+    if rows.alone:
+        if policy != "per-item":
+            raise fail("policy", policy, "per-item, where stages are called alone")
+        return AloneRule.fit(
+            rows.stages, met, Costs.from_stages(rows.own, rows.costs.mistake_cost),
+            reference=reference, trust=trust,
+            labelled=(met.where(index), truth) if labels else None,
+        )  # fmt: skip
     if policy == "per-item-logistic":
         return LogisticRule.fit(
             rows.stages, met, rows.costs, reference=reference, trust=trust,
@@ -89,21 +101,23 @@ def _labelled(rows: LogRows, labels: int, seed: int) -> IntArray:
     return index
 
 
-def write_rule(rule: Rule | LogisticRule, path: str | Path) -> None:
+def write_rule(rule: Rule | LogisticRule | AloneRule, path: str | Path) -> None:
     """Write a rule: what it decides in words first, then the numbers that it follows from."""
     form = rule.to_dict()
-    numbers = {name: form.pop(name) for name in ("counts", "columns", "models") if name in form}
+    numbers = {
+        name: form.pop(name) for name in ("counts", "columns", "models", "paths") if name in form
+    }
     if isinstance(rule, Rule):
         form["reads"] = [
             f"{reason.words} ({reason.share:.1%} of items)" for reason in reasons(rule, most=40)
         ]
-    else:
+    elif isinstance(rule, LogisticRule):
         form["reads"] = [line.words for line in weights_in_words(rule, most=40)]
     text = json.dumps(form | numbers, ensure_ascii=False, indent=1)
     write_whole(Path(path), text + "\n")
 
 
-def read_rule(path: str | Path) -> Rule | LogisticRule:
+def read_rule(path: str | Path) -> Rule | LogisticRule | AloneRule:
     """Read what `write_rule` wrote; what is wrong with the file is one line."""
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -112,4 +126,6 @@ def read_rule(path: str | Path) -> Rule | LogisticRule:
     except (OSError, UnicodeDecodeError) as error:
         raise StopwiseError(f"rule {path}: cannot be read ({error})") from None
     form = parse_json_object("rule", text)
-    return LogisticRule.from_dict(form) if form.get("rule") == POLICIES[1] else Rule.from_dict(form)
+    if form.get("rule") == POLICIES[1]:
+        return LogisticRule.from_dict(form)
+    return AloneRule.from_dict(form) if form.get("rule") == ALONE else Rule.from_dict(form)

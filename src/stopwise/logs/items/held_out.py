@@ -130,12 +130,21 @@ def score_way(
     costs: Costs,
     truth: IntArray | None,
     losses: FloatArray,
+    *,
+    spent: FloatArray | None = None,
+    against: IntArray | None = None,
 ) -> WayToStop:
-    """What came of stopping at these depths; `losses` has what each answer is expected to lose."""
+    """What came of stopping at these depths; `losses` has what each answer is expected to lose.
+
+    Args:
+        spent: what calls cost on each item; by default those of a cascade up to the depth.
+        against: the outputs that answers are compared with; by default the last stage's.
+    """
     at = np.arange(len(depths))
-    calls = np.asarray(costs.cumulative)[depths]
+    calls = np.asarray(costs.cumulative)[depths] if spent is None else spent
     answers = codes[at, depths]
-    changed = ((answers != codes[:, -1]) | (answers < 0)).astype(np.float64)
+    last = codes[:, -1] if against is None else against
+    changed = ((answers != last) | (answers < 0)).astype(np.float64)
     error = None
     if truth is not None:
         known = truth >= 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.evidence import Evidence
+from stopwise.logs.judging.alone import CalledAlone
 from stopwise.logs.judging.mistake_costs import MistakeCostRange
 from stopwise.logs.judging.over_time import LogPart
 from stopwise.logs.judging.readings import Readings
@@ -17,6 +18,7 @@ from stopwise.logs.judging.what_if import WhatIf
 from stopwise.logs.reading.counting import PatternCounts
 
 if TYPE_CHECKING:
+    from stopwise.logs.items.alone import AloneItems
     from stopwise.logs.items.analysis import ItemAnalysis
 
 
@@ -36,8 +38,10 @@ class Findings:
         over_time: the parts of the log in order; empty from evidence alone.
         segments: a verdict for each value of the segment column.
         counts: the counted patterns of outputs; None from evidence alone.
+        alone: what holds if each stage can be called alone, where the settings do not say whether.
         truth: how the verdict holds against the truth, if there is one.
         per_item: what a rule that decides per item would cost and save, if it was asked for.
+        per_item_alone: the same where each stage can be called alone.
     """
 
     name: str
@@ -51,5 +55,7 @@ class Findings:
     over_time: tuple[LogPart, ...] = ()
     segments: tuple[Segment, ...] = ()
     counts: PatternCounts | None = None
+    alone: CalledAlone | None = None
     truth: TruthScore | None = None
     per_item: ItemAnalysis | None = None
+    per_item_alone: AloneItems | None = None

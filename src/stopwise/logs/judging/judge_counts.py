@@ -6,6 +6,7 @@ from stopwise.logs.judging.verdict import Verdict, doubt_of, judge
 from stopwise.logs.judging.warnings.row_warnings import selective_stages
 from stopwise.logs.reading.costs import costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, PatternCounts
+from stopwise.logs.reading.log import baseline_of
 from stopwise.logs.settings import LogSettings
 
 
@@ -30,4 +31,5 @@ def judge_counts(
         missing=doubt_of(answers, counts.number, everything) if partial else None,
         cost_bounds=bounds,
         families=families,
+        baseline=baseline_of(counts.stages, settings),
     )

@@ -96,8 +96,10 @@ class Verdict:
         probability_by_stage: posterior probability that each stage is the rule's choice.
         worst_case_regret: of every stage, in mistakes per item, at the shares seen in the log;
             `worst_case_regret_high` at the upper bounds.
-        savings: how much less one item costs than with always-last.
-        answers_changed: share of answers that differ from always-last, seen; `..._at_most`: bound.
+        savings: how much less one item costs than always at the baseline.
+        answers_changed: share of answers that differ from those of the baseline, seen;
+            `..._at_most`: bound.
+        baseline: the stage that savings are stated against; the last unless the user says.
     """
 
     stages: tuple[str, ...]
@@ -114,10 +116,17 @@ class Verdict:
     savings: float
     answers_changed: float
     answers_changed_at_most: float
+    baseline: int
 
-    def pair(self, shallow: int, deep: int) -> Pair:
+    @property
+    def alone(self) -> bool:
+        """Whether stages are called alone: each costs what it costs by itself."""
+        return self.cost_bounds.alone
+
+    def pair(self, one: int, other: int) -> Pair:
         """The pair of these two stages."""
-        return next(p for p in self.pairs if (p.shallow, p.deep) == (shallow, deep))
+        both = (min(one, other), max(one, other))
+        return next(p for p in self.pairs if (p.shallow, p.deep) == both)
 
 
 def doubt_of(codes: IntArray, number: IntArray, selective: Iterable[int] = ()) -> Doubt:
@@ -163,6 +172,7 @@ def judge(
     missing: Doubt | None = None,
     cost_bounds: CostBounds | None = None,
     families: int = 1,
+    baseline: int | None = None,
 ) -> Verdict:
     """Judge a cascade from its evidence.
 
@@ -171,7 +181,9 @@ def judge(
             (and over `families` verdicts of equal kind, such as segments).
         doubt: on how many items answers may differ; by default, those on which they do.
         missing: the same if all rows that lack one of the two are counted as differing.
-        cost_bounds: intervals of measured costs; by default, the costs are exact.
+        cost_bounds: intervals of measured costs; by default, the costs are exact. They also say
+            whether stages are called alone: `costs` then has each one's own cost.
+        baseline: the stage that savings are stated against; the last unless given.
 
     >>> evidence = Evidence.from_counts([[0, 1000], [0, 0]], [[0, 20], [0, 0]])
     >>> verdict = judge(("fast", "slow"), evidence, Costs.from_cumulative((0.0, 0.1)))
@@ -220,10 +232,10 @@ def judge(
             )
         )
     recommended = rule_choice(shares, costs.thresholds)
-    last = count - 1
+    base = count - 1 if baseline is None else baseline
     deeper = [pair for pair in pairs if pair.shallow == recommended]
     worst = worst_cases(shares, costs.in_mistakes)
-    at_last = recommended == last
+    beside = tuple(sorted((recommended, base)))
     return Verdict(
         stages=stages,
         costs=costs,
@@ -236,9 +248,10 @@ def judge(
         worst_case_regret=worst,
         worst_case_regret_high=worst_cases(may_high, costs.in_mistakes),
         minimax_stage=minimax_stage(shares, costs.in_mistakes),
-        savings=costs.cumulative[last] - costs.cumulative[recommended],
-        answers_changed=0.0 if at_last else float(shares[recommended, last]),
-        answers_changed_at_most=0.0 if at_last else float(may_high[recommended, last]),
+        savings=costs.cumulative[base] - costs.cumulative[recommended],
+        answers_changed=0.0 if recommended == base else float(shares[beside]),
+        answers_changed_at_most=0.0 if recommended == base else float(may_high[beside]),
+        baseline=base,
     )
 
 

@@ -32,7 +32,7 @@ class WhatIf:
 
 
 def what_ifs(verdict: Verdict) -> tuple[WhatIf, ...]:
-    """Every single drop (of three stages or more) and every swap of neighbours.
+    """Every single drop (of three stages or more) and every swap of neighbours, in a cascade.
 
     >>> from stopwise import Costs, Evidence
     >>> from stopwise.logs.judging.verdict import judge
@@ -41,6 +41,8 @@ def what_ifs(verdict: Verdict) -> tuple[WhatIf, ...]:
     >>> changes[0].change, changes[0].recommended, changes[0].cost
     ('swap fast and slow', 0, 0.5)
     """
+    if verdict.alone:
+        return ()  # no stage is on the way to another, so there is nothing to drop or to swap
     names = verdict.stages
     count = len(names)
     everything = range(count)

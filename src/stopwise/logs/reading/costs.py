@@ -9,7 +9,7 @@ import numpy as np
 
 from stopwise.abstentions import calling_rates
 from stopwise.checks import StopwiseError, fail
-from stopwise.costs import Costs, FloatArray
+from stopwise.costs import Calls, Costs, FloatArray
 from stopwise.logs.reading.bills import Spread
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.settings import LogSettings
@@ -28,6 +28,7 @@ class CostBounds:
         own: each stage's own cost.
         beyond_high: how often, at most, stopping at a stage calls a deeper one all the same,
             because it gave no answer (rows: the stage to stop at); None where that never happens.
+        calls: how stages are called: "alone", none pays for those before it; None: nobody said.
     """
 
     low: tuple[float, ...]
@@ -35,6 +36,12 @@ class CostBounds:
     measured: bool
     own: tuple[float, ...] = ()
     beyond_high: FloatArray | None = None
+    calls: Calls | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether each stage costs what it costs by itself."""
+        return self.calls == "alone"
 
     def steps_low(self) -> FloatArray:
         """The least that stopping at a deeper stage costs more: one row per shallower stage.
@@ -42,9 +49,18 @@ class CostBounds:
         >>> CostBounds((1.0, 2.0), (1.0, 2.0), measured=False).steps_low()
         array([[0., 2.],
                [0., 0.]])
+        >>> CostBounds((1.0, 3.0), (1.5, 3.5), measured=True, calls="alone").steps_low()
+        array([[0. , 1.5],
+               [0. , 0. ]])
         """
         count = len(self.low)
         steps = np.zeros((count, count))
+        if self.alone:
+            low, high = np.asarray(self.low), np.asarray(self.high)
+            rates = np.zeros((count, count)) if self.beyond_high is None else self.beyond_high
+            # The shallower one also pays for those that answer where it does not.
+            most = high + np.triu(rates, 1) @ high
+            return np.triu(low[None, :] - most[:, None], 1)
         for i in range(count):
             rates = np.zeros(count) if self.beyond_high is None else self.beyond_high[i]
             gain = np.asarray(self.low) * (1 - rates)
@@ -72,8 +88,12 @@ def costs_of(
         measured=counts.billed is not None,
         own=tuple(own.tolist()),
         beyond_high=_beyond_high(rates, counts, settings),
+        calls=settings.calls,
     )
-    spent = np.maximum.accumulate(rates @ own)
+    called = np.triu(rates) if bounds.alone else rates
+    # Called alone, a stage that often gives no answer may cost more than the next one. The next is
+    # then taken to cost as much, which makes nothing certain that is not.
+    spent = np.maximum.accumulate(called @ own)
     return Costs.from_cumulative(tuple(spent.tolist()), mistake_cost), bounds
 
 
@@ -95,9 +115,11 @@ def own_costs(
                 f"costs of {stage}: there are no two of them; give --costs 1,2,... instead"
             )
     # A quarter of 1 - level is for the lower bounds of costs (see verdict.pair_tail), split over
-    # stages, the whole log and its segments; no claim rests on the upper bounds.
+    # stages, the whole log and its segments. Claims rest on upper bounds only where stages are
+    # called alone, and the differences of their costs count.
     families = 1 + len(counts.segments)
-    tail = (1 - settings.level) / (4 * count * families)
+    sides = 1 if settings.calls == "cascade" else 2
+    tail = (1 - settings.level) / (4 * count * families * sides)
     bounds = [mean_bounds(stage[segment], tail) for stage in counts.billed.spreads]
     low = np.minimum([bound[0] for bound in bounds], own)
     return own, low, np.maximum([bound[1] for bound in bounds], own)

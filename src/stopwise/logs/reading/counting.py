@@ -6,7 +6,7 @@ later works on the groups, of which there are few, whatever the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -73,6 +73,21 @@ class PatternCounts:
             block=self.block[mask],
             segment=self.segment[mask],
             billed=None if self.billed is None else self.billed.where(mask),
+        )
+
+    def in_order(self, order: Sequence[int]) -> PatternCounts:
+        """The same counts with the stages in another order."""
+        at = list(order)
+        bills = self.billed
+        return replace(
+            self,
+            stages=tuple(self.stages[stage] for stage in at),
+            codes=self.codes[:, at],
+            billed=None
+            if bills is None
+            else Bills(
+                bills.number[:, at], bills.total[:, at], tuple(bills.spreads[s] for s in at)
+            ),
         )
 
     def evidence(self, abstentions: Abstentions = "leave out") -> Evidence:

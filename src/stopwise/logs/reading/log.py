@@ -63,6 +63,19 @@ def cost_expression(kind: Any, column: str) -> tuple[Any, Any]:
     return cost, cost.is_infinite().fill_null(False)
 
 
+def baseline_of(stages: tuple[str, ...], settings: LogSettings) -> int:
+    """The stage that savings are stated against: as the settings say, or the last.
+
+    >>> baseline_of(("a", "b", "c"), LogSettings(baseline="b"))
+    1
+    """
+    if settings.baseline is None:
+        return len(stages) - 1
+    if settings.baseline not in stages:
+        raise fail("baseline", settings.baseline, f"one of the stages {', '.join(stages)}")
+    return stages.index(settings.baseline)
+
+
 # ---- refusals -------------------------------------------------------------------------------
 
 

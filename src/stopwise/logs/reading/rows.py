@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stopwise.abstentions import NO_ANSWER, UNKNOWN, answering_stages
 from stopwise.checks import StopwiseError
-from stopwise.costs import Costs, FloatArray
+from stopwise.costs import Calls, Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import printable
 from stopwise.logs.reading.costs import CostBounds, costs_of
@@ -27,7 +27,7 @@ from stopwise.logs.reading.labels import (
 from stopwise.logs.reading.layouts.beside import BESIDE, read_confidences, read_features
 from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.reading.live import completed
-from stopwise.logs.reading.log import Log
+from stopwise.logs.reading.log import Log, baseline_of
 from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
@@ -45,7 +45,8 @@ class LogRows:
         codes: outputs, one row per item, one column per stage; -1 is *abstained*.
         answers: the answer when stopping at each stage, with what an abstention means applied; -1
             is no answer at all, which no truth ever equals, and -2 one that does not count.
-        spent: what stopping at each stage costs on each item: as billed, or as given.
+        spent: what stopping at each stage costs on each item: as billed, or as given. Called alone,
+            without the stages before it.
         items: what each item is called.
         shown: text to show beside each item; None where no column was named.
         truth: the code of each item's truth, -1 where blank; None where there is none.
@@ -53,6 +54,10 @@ class LogRows:
         confidences: how sure each stage said it was, not a number where it did not; None where no
             stage ever did.
         features: of the items, by name.
+        own: what each stage costs by itself, on average.
+        bills: what each stage costs by itself on each item: as billed, or as given.
+        calls: how stages are called; alone, `costs` and `spent` are each one's own.
+        baseline: the stage that savings are stated against.
         notes: what should be said of the truth's labels.
     """
 
@@ -69,7 +74,16 @@ class LogRows:
     left_out: int
     confidences: FloatArray | None = None
     features: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    own: tuple[float, ...] = ()
+    bills: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    calls: Calls | None = None
+    baseline: int = -1
     notes: tuple[str, ...] = ()
+
+    @property
+    def alone(self) -> bool:
+        """Whether each stage costs what it costs by itself."""
+        return self.calls == "alone"
 
     def observations(self) -> Observations:
         """The rows with what stands beside them, as everything per item takes them."""
@@ -86,12 +100,24 @@ class LogRows:
             codes=self.codes[index],
             answers=self.answers[index],
             spent=self.spent[index],
+            bills=self.bills[index],
             items=kept(self.items),
             shown=None if self.shown is None else kept(self.shown),
             truth=None if self.truth is None else self.truth[index],
             confidences=None if self.confidences is None else self.confidences[index],
             features={name: column[index] for name, column in self.features.items()},
         )
+
+    def held_to(self, reference: str | int) -> str | int:
+        """What a per-item rule holds answers against: a stage by name or number, or as asked.
+
+        The stage that is trusted unless somebody says otherwise is the one named last, wherever its
+        cost puts it.
+        """
+        if isinstance(reference, str) and reference in self.stages:
+            return self.stages.index(reference)
+        last = self.baseline in (-1, len(self.stages) - 1)
+        return reference if last or reference not in ("auto", "last") else self.baseline
 
     def evidence(self) -> Evidence:
         """The pair counters of the answers."""
@@ -164,13 +190,17 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         labels=known if truth is None else tuple(labels),
         codes=codes,
         answers=answers,
-        spent=_spent(own, who, goes_on=log.settings.abstentions == "go on"),
+        spent=_spent(own, who, goes_on=log.settings.abstentions == "go on", alone=bounds.alone),
         items=tuple(names),
         shown=None if shown is None else tuple(shown),
         truth=None,
         left_out=int((~complete).sum()),
         confidences=read_confidences(table, log.stages),
         features=read_features(table),
+        own=bounds.own,
+        bills=own,
+        calls=bounds.calls,
+        baseline=baseline_of(log.stages, log.settings),
         notes=notes,
     )
     return replace(rows.where(complete), truth=truth)
@@ -188,14 +218,18 @@ def _truth(
     return truth, tuple(truth_notes(renamed, unknown).values())
 
 
-def _spent(own: FloatArray, who: IntArray, *, goes_on: bool) -> FloatArray:
+def _spent(own: FloatArray, who: IntArray, *, goes_on: bool, alone: bool = False) -> FloatArray:
     """What stopping at each stage costs, item by item: all stages up to the one that answers.
 
     >>> _spent(np.array([[1.0, 2.0, 4.0]]), np.array([[1, 1, -1]]), goes_on=True)
     array([[3., 3., 7.]])
+    >>> _spent(np.array([[1.0, 2.0, 4.0]]), np.array([[1, 1, -1]]), goes_on=True, alone=True)
+    array([[3., 2., 4.]])
     """
     last = own.shape[1] - 1
     stages = np.broadcast_to(np.arange(last + 1), who.shape)
     nobody = last if goes_on else stages
     reached = np.where(who == NO_ANSWER, nobody, np.where(who == UNKNOWN, stages, who))
-    return np.asarray(np.take_along_axis(np.cumsum(own, axis=1), reached, axis=1))
+    sums = np.cumsum(own, axis=1)
+    before = sums - own if alone else 0.0
+    return np.asarray(np.take_along_axis(sums, reached, axis=1) - before)

@@ -19,11 +19,16 @@ PARTS = 20
 
 @dataclass(frozen=True)
 class RunDepths:
-    """One run: which rows it met, in order, how deep each round went, and who answered it."""
+    """One run: which rows it met, in order, how deep each round went, and who answered it.
+
+    Attributes:
+        more: what each round cost beyond stopping there, where stages are called alone.
+    """
 
     index: IntArray
     depths: IntArray
     answering: IntArray
+    more: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -70,15 +75,20 @@ class Scorer:
             self.optimal_stage = optimal_stage(totals)
 
     def values(
-        self, index: IntArray, depths: IntArray, answering: IntArray | None = None
+        self,
+        index: IntArray,
+        depths: IntArray,
+        answering: IntArray | None = None,
+        more: FloatArray | None = None,
     ) -> dict[str, float]:
         """Averages over the items of a run; by default the stage that is stopped at answers."""
         rows = self.rows
         answering = depths if answering is None else answering
         answers = rows.answers[index, answering]
-        last = rows.answers[index, -1]
+        last = rows.answers[index, rows.baseline]
+        beyond = 0.0 if more is None else float(more.mean())
         found = {
-            "cost": float(rows.spent[index, depths].mean()),
+            "cost": float(rows.spent[index, depths].mean()) + beyond,
             "differs": float(((answers != last) & (answers >= 0)).mean()),
             "no_answer": float((answers < 0).mean()),
         }
@@ -88,13 +98,13 @@ class Scorer:
             found["regret"] = total - self.best_total
         return found
 
-    def outcome(self, name: str, depths: IntArray) -> ReplayOutcome:
+    def outcome(self, name: str, depths: IntArray, more: FloatArray | None = None) -> ReplayOutcome:
         """Of a way to stop that has no chance in it, over all rows."""
         index = np.arange(len(depths))
         return ReplayOutcome(
             name=name,
             stage_share=shares_of(depths, len(self.rows.stages)),
-            **self.values(index, depths),
+            **self.values(index, depths, more=more),
         )
 
 
@@ -103,7 +113,7 @@ def summarise(
 ) -> tuple[ReplayOutcome, tuple[tuple[int, tuple[float, ...]], ...]]:
     """The outcome of a policy over its runs, and its stage share in each part of the rounds."""
     count = len(scorer.rows.stages)
-    values = [scorer.values(run.index, run.depths, run.answering) for run in runs]
+    values = [scorer.values(run.index, run.depths, run.answering, run.more) for run in runs]
     means = {key: float(np.mean([v[key] for v in values])) for key in values[0]}
     widths = {
         f"{key}_half_width": _half_width([v[key] for v in values])
@@ -129,8 +139,12 @@ def baselines(scorer: Scorer, outcome: ReplayOutcome) -> Iterator[ReplayOutcome]
     def fixed(stage: int) -> IntArray:
         return np.full(length, stage, dtype=np.int64)
 
-    yield scorer.outcome("always first", fixed(0))
-    yield scorer.outcome("always last", fixed(last))
+    if rows.calls == "alone":
+        for stage in dict.fromkeys((0, rows.baseline % len(rows.stages))):
+            yield scorer.outcome(f"always {rows.stages[stage]} alone", fixed(stage))
+    else:
+        yield scorer.outcome("always first", fixed(0))
+        yield scorer.outcome("always last", fixed(last))
     if scorer.optimal_stage is not None:
         best = scorer.optimal_stage
         yield scorer.outcome(f"best fixed stage in hindsight ({rows.stages[best]})", fixed(best))
@@ -138,7 +152,18 @@ def baselines(scorer: Scorer, outcome: ReplayOutcome) -> Iterator[ReplayOutcome]
         best = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
         name = f"the rule's stage, knowing the whole log ({rows.stages[best]})"
         yield scorer.outcome(name, fixed(best))
-    yield scorer.outcome("on until two in a row agree", two_in_a_row(rows.codes))
+    agreeing = two_in_a_row(rows.codes)
+    everyone = np.arange(length)
+    if rows.calls == "alone":
+        # It needs the stages before it, which it pays for here too.
+        through = np.cumsum(rows.bills, axis=1)[everyone, agreeing]
+        more = through - rows.spent[everyone, agreeing]
+        yield scorer.outcome("on until two in a row agree", agreeing, more)
+        return
+    yield scorer.outcome("on until two in a row agree", agreeing)
+    if rows.calls is None and len(rows.bills):
+        more = rows.bills[:, last] - rows.spent[:, last]
+        yield scorer.outcome(f"{rows.stages[last]} called alone", fixed(last), more)
     # Expected values of a stage drawn blindly with the policy's own shares, so at its cost.
     each = [scorer.values(np.arange(length), fixed(stage)) for stage in range(last + 1)]
     shares = outcome.stage_share

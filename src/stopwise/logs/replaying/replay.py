@@ -12,10 +12,12 @@ from stopwise.checks import StopwiseError, fail, whole_number
 from stopwise.display import frame, html_table
 from stopwise.evidence import ABSTAINED, Evidence
 from stopwise.logs.formatting import amount, counted, share
+from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import LogRows, read_rows
+from stopwise.logs.replaying.alone import run_alone
 from stopwise.logs.replaying.outcomes import ReplayOutcome, RunDepths, Scorer, baselines, summarise
 from stopwise.logs.reporting.drawing import plot_stage_shares
-from stopwise.logs.settings import LogOptions, LogSettings, refuse_alone, settings_from
+from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.per_item.learning import run_over
@@ -143,6 +145,8 @@ def replay(
         order: "log" takes the rows as they come, "shuffled" in a new order in every replication.
         replications: independent runs.
         rounds: rows in a run; by default all.
+        given: as for `analyze`. With `calls="alone"` a round calls the policy's stage, and all
+            stages in full runs of a known, falling probability.
         jobs: workers; -1 for one for every core. The result does not depend on it.
 
     >>> import polars
@@ -151,7 +155,7 @@ def replay(
     >>> result.outcomes[0].differs, result.outcomes[0].stage_share[0] > 0.9
     (0.0, True)
     """
-    settings = refuse_alone(settings_from(settings, given))
+    settings = in_call_order(log, settings_from(settings, given))
     if order not in ORDERS:
         raise fail("order", order, " or ".join(ORDERS))
     replications = whole_number("replications", replications, least=1)
@@ -218,7 +222,7 @@ def _runs(
 ) -> Iterator[RunDepths]:
     """Runs in the compiled engine; policies without a kernel in the plain loop."""
     runs: Iterator[RunDepths]
-    if has_row_kernel(policy):
+    if has_row_kernel(policy) and not rows.alone:
         compiled = replay_rows(
             policy, rows.counted_answers(), rows.costs, order=order, rounds=length,
             replications=replications, seed=seed, jobs=jobs,
@@ -254,7 +258,11 @@ def _one(
     index = np.arange(length)
     if order == "shuffled":
         index = np.random.default_rng(order_seed).permutation(len(rows.codes))[:length]
-    return run_once(rows, policy, index, np.random.default_rng(policy_seed))
+    rng = np.random.default_rng(policy_seed)
+    if rows.alone:
+        run = run_alone(rows, policy, index, rng)
+        return RunDepths(index, run.answered_by, run.answered_by, run.more)
+    return run_once(rows, policy, index, rng)
 
 
 def _with_known_truth(rows: LogRows) -> LogRows:

@@ -74,10 +74,19 @@ def analysis_dict(analysis: Findings) -> dict[str, Any]:
             | (verdict_dict(s.verdict) if s.verdict else {"recommended_stage": None})
             for s in analysis.segments
         ]
+    if analysis.alone is not None:
+        alone = analysis.alone
+        form["alone"] = {
+            "sentence": headline(alone.verdict, alone.readings),
+            **readings_dict(alone.readings, alone.verdict),
+            **verdict_dict(alone.verdict),
+        }
     if analysis.truth is not None:
         form["truth"] = truth_dict(analysis.truth, analysis.verdict)
     if analysis.per_item is not None:
         form["per_item"] = analysis.per_item.to_dict()
+    if analysis.per_item_alone is not None:
+        form["per_item_alone"] = analysis.per_item_alone.to_dict()
     return form
 
 
@@ -118,7 +127,10 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
         "worst_case_regret_high": [float(r) for r in verdict.worst_case_regret_high],
         "minimax_stage": names[verdict.minimax_stage],
         "savings_vs_last": verdict.savings,
-        "savings_vs_last_alone": bounds.own[-1] - verdict.costs.cumulative[verdict.recommended],
+        "savings_vs_last_alone": bounds.own[verdict.baseline]
+        - verdict.costs.cumulative[verdict.recommended],
+        "calls": bounds.calls,
+        "baseline": names[verdict.baseline],
         "answers_changed": verdict.answers_changed,
         "answers_changed_at_most": verdict.answers_changed_at_most,
     }

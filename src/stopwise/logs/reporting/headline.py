@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stopwise.logs.formatting import amount, counted, share
+from stopwise.logs.judging.alone import CalledAlone
 from stopwise.logs.judging.readings import (
     CERTAIN,
     ESTIMATED,
@@ -24,7 +25,10 @@ def headline(verdict: Verdict, readings: Readings) -> str:
             f"No stage can be named by what is {what}"
             f" ({readings.why_not or 'more than one may be the best'}): in question are {left}."
         )
-    start = f"Go on to {names[stage]}" if stage == last else f"Stop at {names[stage]}"
+    if verdict.alone:
+        start = f"Call {names[stage]} alone"
+    else:
+        start = f"Go on to {names[stage]}" if stage == last else f"Stop at {names[stage]}"
     return f"{start}: {_why(verdict, readings, stage)}. {_savings(verdict, stage)}"
 
 
@@ -33,19 +37,20 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
     ruled_out = stage < last and all(
         pair.certain for pair in verdict.pairs if pair.shallow == stage
     )
-    certain = "whatever the truth, no deeper stage is worth its price"
+    deeper, shallower = sides(verdict)
+    certain = f"whatever the truth, no {deeper} stage is worth its price"
     reading = readings.headline_reading
     if reading == WEAK_DOMINANCE:
         if stage == last:
             return (
-                "it differs from the stages before it often enough to be worth its price, if it is"
+                f"it differs from {shallower} ones often enough to be worth its price, if it is"
                 " right where they differ (weak dominance)"
             )
         if ruled_out:
             return f"{certain}, so under weak dominance too"
         more = all(p.verdict != NOT_KNOWABLE for p in verdict.pairs if p.shallow == stage)
         return (
-            "deeper stages differ from it too rarely to look worth their price (weak dominance;"
+            f"{deeper} stages differ from it too rarely to look worth their price (weak dominance;"
             f" {'more rows would make this certain' if more else 'not certain'})"
         )
     if reading == MINIMAX:
@@ -54,12 +59,12 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
         return certain
     if reading == RULE_OF_THUMB:
         text = (
-            f"{_nothing_estimated(verdict, readings)}; by rule of thumb a deeper stage fixes a"
+            f"{_nothing_estimated(verdict, readings)}; by rule of thumb a {deeper} stage fixes a"
             " third of the differences"
         )
     elif ruled_out:
         text = (
-            "and by how the stages agree among themselves a shallower one would cost more"
+            f"and by how the stages agree among themselves a {shallower} one would cost more"
             " (estimated)"
         )
     else:
@@ -88,23 +93,47 @@ def _interval(readings: Readings, stage: int) -> str:
     return f" ({share(float(low[stage]))} to {share(float(high[stage]))})"
 
 
+def sides(verdict: Verdict) -> tuple[str, str]:
+    """What the stages behind and before one are called: of stages called alone, only costs tell."""
+    return ("more expensive", "cheaper") if verdict.alone else ("deeper", "shallower")
+
+
 def _savings(verdict: Verdict, stage: int) -> str:
-    """What a stage saves against the last one, reached through the cascade or called alone."""
-    names, last = verdict.stages, len(verdict.stages) - 1
-    if stage == last:
-        return f"Nothing is saved against always {names[last]}, and no answer would change."
-    spent, total = verdict.costs.cumulative[stage], verdict.costs.cumulative[last]
-    saved, alone = total - spent, verdict.cost_bounds.own[last] - spent
-    against = (
-        f"{amount(alone)} against calling it alone"
-        if alone >= 0
-        else f"costs {amount(-alone)} more than calling it alone"
-    )
-    return (
-        f"This saves {amount(saved)} per item against going through all stages to {names[last]}"
-        f" ({share(saved / total)} of that cost), {'or ' if alone >= 0 else 'but '}{against};"
-        f" at most {share(verdict.pair(stage, last).may_differ_high)} of the answers would change."
-    )
+    """What a stage saves against the baseline, through the cascade and called alone."""
+    name, base = verdict.stages[verdict.baseline], verdict.baseline
+    if stage == base:
+        return f"Nothing is saved against always {name}, and no answer would change."
+    spent, total = verdict.costs.cumulative[stage], verdict.costs.cumulative[base]
+    saved, alone = total - spent, verdict.cost_bounds.own[base] - spent
+    if verdict.alone:
+        text = f"{_saves(alone)} per item against calling {name} alone{_part(alone, total)}"
+    else:
+        text = (
+            f"{_saves(saved)} per item against going through all stages to {name}"
+            f"{_part(saved, total)}"
+        )
+    if verdict.cost_bounds.calls is None:
+        text += (
+            f", or {amount(alone)} against calling it alone"
+            if alone >= 0
+            else f", but costs {amount(-alone)} more than calling it alone"
+        )
+    changed = share(verdict.pair(stage, base).may_differ_high)
+    return f"This {text}; at most {changed} of the answers would change."
+
+
+def _saves(saved: float) -> str:
+    return f"saves {amount(saved)}" if saved >= 0 else f"costs {amount(-saved)} more"
+
+
+def _part(saved: float, total: float) -> str:
+    return f" ({share(saved / total)} of that cost)" if total > 0 and saved >= 0 else ""
+
+
+def alone_sentence(alone: CalledAlone) -> str:
+    """Where nobody said how stages are called: what holds if each can be called alone."""
+    text = headline(alone.verdict, alone.readings)
+    return f"If each stage can be called alone: {text[0].lower()}{text[1:]}"
 
 
 def disagreement_sentence(verdict: Verdict, readings: Readings) -> str | None:
@@ -144,8 +173,9 @@ def _stakes(verdict: Verdict, at: int, other: int) -> str:
     mistake = verdict.costs.mistake_cost
     step, differ = pair.threshold * mistake, pair.disagreement * mistake
     shallow, deep = verdict.stages[pair.shallow], verdict.stages[pair.deep]
+    at_stage = "calling" if verdict.alone else "stopping at"
     return (
-        f"If {deep} is right wherever the two differ, stopping at {shallow} loses"
+        f"If {deep} is right wherever the two differ, {at_stage} {shallow} loses"
         f" {amount(max(differ - step, 0.0))} per item; if {shallow} is, {deep} wastes"
         f" {amount(step + differ)} per item."
     )
@@ -181,7 +211,9 @@ def shallower_sentence(verdict: Verdict, readings: Readings) -> str | None:
         return None
     names = verdict.stages
     spent = verdict.costs.cumulative
-    which = names[0] if at == 1 else f"{names[0]}, or another stage before {names[at]},"
+    _, shallower = sides(verdict)
+    other = f"another {shallower} stage" if verdict.alone else f"another stage before {names[at]}"
+    which = names[0] if at == 1 else f"{names[0]}, or {other},"
     return (
         f"Not knowable without labels: {which} may be enough; then up to"
         f" {amount(spent[at] - spent[0])} per item is overspent at {names[at]}. `stopwise audit`"

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stopwise.logs.formatting import amount, counted, round_share, share
-from stopwise.logs.judging.verdict import CERTAIN, NOT_KNOWABLE, TOO_FEW_ROWS
+from stopwise.logs.judging.verdict import CERTAIN, NOT_KNOWABLE, TOO_FEW_ROWS, Verdict
 from stopwise.logs.reporting import headline, page_detail, plots, words
 from stopwise.logs.reporting.items_page import items_section
 from stopwise.logs.reporting.page_parts import section, table, with_code
@@ -85,25 +85,29 @@ def _file_name(analysis: Findings) -> str:
 
 def _head(analysis: Findings) -> str:
     verdict, readings = analysis.verdict, analysis.readings
-    last = len(verdict.stages) - 1
+    base = verdict.baseline
     at = readings.headline_stage
     tiles = [("Stop at", "open", "more than one stage may be the best")]
     if at is not None:
-        total, spent = verdict.costs.cumulative[last], verdict.costs.cumulative[at]
-        saved = f"{share((total - spent) / total)} of going to {verdict.stages[last]}"
-        alone = verdict.cost_bounds.own[last] - spent
-        pair = verdict.pair(at, last) if at < last else None
+        total, spent = verdict.costs.cumulative[base], verdict.costs.cumulative[at]
+        way = (
+            f"{verdict.stages[base]} alone" if verdict.alone else f"going to {verdict.stages[base]}"
+        )
+        saved = f"{share((total - spent) / total)} of {way}" if total > 0 else f"against {way}"
+        if verdict.cost_bounds.calls is None:
+            saved += f"; {amount(verdict.cost_bounds.own[base] - spent)} of it called alone"
+        pair = verdict.pair(at, base) if at != base else None
         tiles = [
-            ("Stop at", verdict.stages[at], f"stage {at + 1} of {last + 1}"),
             (
-                "Saves per item",
-                amount(total - spent),
-                f"{saved}; {amount(alone)} of it called alone",
+                "Call alone" if verdict.alone else "Stop at",
+                verdict.stages[at],
+                f"stage {at + 1} of {len(verdict.stages)}",
             ),
+            ("Saves per item", amount(total - spent), saved),
             (
                 "Answers that change",
                 f"≤ {share(pair.may_differ_high)}" if pair else "none",
-                f"against always {verdict.stages[last]}"
+                f"against always {verdict.stages[base]}"
                 + (f"; {share(pair.disagreement)} in this log" if pair else ""),
             ),
         ]
@@ -117,19 +121,30 @@ def _head(analysis: Findings) -> str:
         headline.check_sentence(verdict, readings),
         headline.disagreement_sentence(verdict, readings),
         headline.missing_sentence(verdict),
+        headline.alone_sentence(analysis.alone) if analysis.alone is not None else None,
     )
     doubt = "".join(f'<p class="doubt">{with_code(text)}</p>' for text in said if text)
     costs = "measured in the log" if verdict.cost_bounds.measured else "as given"
     return (
-        '<header><p class="eyebrow">Where should this cascade stop? · '
+        f'<header><p class="eyebrow">{_question(verdict)} · '
         f"{escape(_file_name(analysis))} · {counted(analysis.rows, 'item')}</p>"
         f"<h1>{escape(headline.headline(verdict, readings))}</h1>{doubt}"
         f'<div class="tiles">{cells}</div>'
         f'<p class="note">A wrong answer is taken to cost {amount(verdict.costs.mistake_cost)};'
         f" costs are {costs}, all in the same units. No labels were used to find this."
         f" Everything called certain holds with {round_share(verdict.level)}, all together."
-        "</p></header>"
+        f"{_ALONE if verdict.alone else ''}</p></header>"
     )
+
+
+_ALONE = (
+    " Each stage is called alone and costs what it costs by itself: stages stand in the order of"
+    " their costs, and a deeper stage is a more expensive one."
+)
+
+
+def _question(verdict: Verdict) -> str:
+    return "Which stage should be called?" if verdict.alone else "Where should this cascade stop?"
 
 
 def _knowable(analysis: Findings) -> str:
@@ -180,12 +195,11 @@ def _truth(analysis: Findings) -> str | None:
 
 def _mistake_costs(analysis: Findings) -> str:
     verdict = analysis.verdict
-    last = len(verdict.stages) - 1
     rows = [
         (
             words.range_text(window),
             verdict.stages[window.stage],
-            words.range_kind(window, last),
+            words.range_kind(window, verdict),
         )
         for window in analysis.mistake_cost_ranges
     ]
@@ -236,7 +250,8 @@ def _segments(analysis: Findings) -> str | None:
                 verdict.stages[readings.headline_stage],
                 readings.headline_reading,
                 amount(
-                    verdict.costs.cumulative[-1] - verdict.costs.cumulative[readings.headline_stage]
+                    verdict.costs.cumulative[verdict.baseline]
+                    - verdict.costs.cumulative[readings.headline_stage]
                 ),
             )
         )

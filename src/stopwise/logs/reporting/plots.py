@@ -131,12 +131,11 @@ def strip(analysis: Findings) -> str:
         return left + at * (width - left - right)
 
     top, tall = 44.0, 44.0
-    last = len(verdict.stages) - 1
     for window in windows:
         start, end = x(window.start), x(window.end)
         title = (
             f"mistake cost {range_text(window)}: {verdict.stages[window.stage]},"
-            f" {range_kind(window, last)}"
+            f" {range_kind(window, verdict)}"
         )
         colour = stage_colour(window.stage)
         draw.rect(start, top, end - start, tall, fill=colour, title=title)

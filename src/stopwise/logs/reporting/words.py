@@ -9,6 +9,7 @@ from stopwise.logs.judging.readings import Readings
 from stopwise.logs.judging.scoring import TruthScore
 from stopwise.logs.judging.verdict import TOO_FEW_ROWS, Pair, Verdict
 from stopwise.logs.judging.what_if import WhatIf
+from stopwise.logs.reporting.headline import sides
 
 
 def key_pairs(verdict: Verdict) -> list[Pair]:
@@ -54,12 +55,13 @@ def pair_sentence(verdict: Verdict, pair: Pair) -> str:
         )
     mistake = verdict.costs.mistake_cost
     cost = pair.threshold * mistake
+    on, at = ("", "calling") if verdict.alone else ("going on to ", "stopping at")
     text = (
-        f"{shallow} may be enough: then {amount(cost)} per item is being overspent on going on to"
-        f" {deep}. Or {deep} is right where they differ ({share(pair.disagreement)} of items):"
+        f"{shallow} may be enough: then {amount(cost)} per item is being overspent on {on}{deep}."
+        f" Or {deep} is right where they differ ({share(pair.disagreement)} of items):"
     )
     gain = max(pair.disagreement * mistake - cost, 0.0)
-    return text + f" then stopping at {shallow} loses {amount(gain)} per item."
+    return text + f" then {at} {shallow} loses {amount(gain)} per item."
 
 
 def range_text(here: MistakeCostRange) -> str:
@@ -78,20 +80,22 @@ def range_text(here: MistakeCostRange) -> str:
     return f"{amount(here.start)} to {amount(here.end)}"
 
 
-def range_kind(here: MistakeCostRange, last: int) -> str:
+def range_kind(here: MistakeCostRange, verdict: Verdict) -> str:
     """What is known of the stage over a range."""
+    deeper, shallower = sides(verdict)
+    last = len(verdict.stages) - 1
     if here.certain:
         return "certain: it is the best stage, whatever the truth"
-    unknown = "a shallower stage may be enough"
+    unknown = f"a {shallower} stage may be enough"
     if here.stage == last:
         return f"not knowable: {unknown}"
     sure = here.nothing_deeper_pays_below
     if here.stage == 0:
         return "not certain: too few rows, or too close"
     if sure <= here.start:
-        return f"not knowable: {unknown}; too few rows, or too close, to rule out deeper ones"
+        return f"not knowable: {unknown}; too few rows, or too close, to rule out {deeper} ones"
     until = "" if sure >= here.end else f" (below {amount(sure)})"
-    return f"not knowable: {unknown}; nothing deeper pays, for certain{until}"
+    return f"not knowable: {unknown}; nothing {deeper} pays, for certain{until}"
 
 
 def what_if_sentence(verdict: Verdict, change: WhatIf) -> str:

@@ -13,6 +13,7 @@ too; it is made by the rule's own measure on rows that the rule was not made fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +34,12 @@ from stopwise.situations.risks import StageRisks, lean
 from stopwise.situations.transitions import Transitions
 
 VERSION = 1
+ALONE = "per-item-alone"
+"""What a rule of this kind calls itself in a file."""
+KAPPA = 0.25
+ONLY_FULL_RUNS = 4.0
+"""Where stages are called alone only full runs teach: there are this many times as many."""
+
 LONGEST = 3
 MANY_STAGES = 6
 """With more stages than this, paths hold at most `LONGEST` stages before the last."""
@@ -52,6 +59,8 @@ class AloneRule:
         binning: the cuts by which situations are made.
         first: the stage that every item calls.
         tables: for every path, the stage to call next by situation; the path's own last: stop.
+        reads: what it did on the rows that it was made from, in words.
+        rows: how many those were.
 
     >>> codes = np.array([[0, 0, 0]] * 400 + [[1, 0, 0]] * 200 + [[1, 1, 1]] * 200)
     >>> rows = Observations(("no", "yes"), codes)
@@ -66,6 +75,8 @@ class AloneRule:
     binning: Binning
     first: int
     tables: Mapping[StagePath, KeyTable]
+    reads: tuple[str, ...] = ()
+    rows: int = 0
 
     @classmethod
     def fit(
@@ -77,20 +88,29 @@ class AloneRule:
         reference: str | int = "auto",
         trust: float | None = None,
         first: int | None = None,
+        labelled: tuple[Observations, IntArray] | None = None,
     ) -> AloneRule:
-        """Make the rule from complete rows; the first stage is chosen unless it is given."""
+        """Make the rule from complete rows; the first stage is chosen unless it is given.
+
+        Args:
+            labelled: rows that somebody labelled, and the code of each right answer.
+        """
         if not rows.complete.all():
             raise fail("rows", "rows that stopped early", "rows on which every stage was called")
         if not len(stages) == rows.stage_count == costs.stage_count:
             raise fail("stages", list(stages), f"{rows.stage_count} names and costs, as the rows")
         binning = Binning.fit(rows)
-        held = hold_against(Transitions.of(rows, binning), reference, trust)
+        counts = Transitions.of(rows, binning)
+        if labelled is not None:
+            counts.add_labels(*labelled)
+        held = hold_against(counts, reference, trust)
         if first is None:
             first = int(np.argmin(_held_out(rows, binning, held, costs)))
         elif not 0 <= first < len(stages):
             raise fail("first", first, f"the number of a stage, 0 to {len(stages) - 1}")
         tables, _ = _work_back(rows, binning, held, costs)
-        return cls(stages, costs, binning, first, tables)
+        called = _follow(rows, binning, tables, first, costs).called
+        return cls(stages, costs, binning, first, tables, in_words(stages, called), len(rows))
 
     def follow(self, rows: Observations) -> Followed:
         """Where items are answered and what they cost, given all outputs."""
@@ -110,12 +130,14 @@ class AloneRule:
         """As JSON holds it."""
         return {
             "version": VERSION,
-            "rule": "per-item-alone",
+            "rule": ALONE,
             "stages": list(self.stages),
             "costs": self.costs.per_stage.tolist(),
             "mistake_cost": self.costs.mistake_cost,
             "binning": self.binning.to_dict(),
             "first": self.first,
+            "rows": self.rows,
+            "reads": list(self.reads),
             "paths": [
                 {
                     "path": list(path),
@@ -144,12 +166,14 @@ class AloneRule:
         """
         known_keys("rule", form, _FIELDS)
         known_version(form, VERSION, needed=True)
-        if form.get("rule") != "per-item-alone":
-            raise fail("rule", form.get("rule"), "'per-item-alone'")
+        if form.get("rule") != ALONE:
+            raise fail("rule", form.get("rule"), repr(ALONE))
         try:
             stages = tuple(str(stage) for stage in form["stages"])
             costs = Costs.from_stages(form["costs"], form["mistake_cost"])
             first = whole_number("first", form["first"], least=0)
+            reads = tuple(str(line) for line in form.get("reads", ()))
+            rows = whole_number("rows", form.get("rows", 0), least=0)
             tables = {
                 tuple(whole_number("path", at, least=0) for at in entry["path"]): tuple(
                     (
@@ -163,10 +187,73 @@ class AloneRule:
             }  # fmt: skip
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise fail("rule", str(error), "a rule as to_dict writes it") from None
-        return cls(stages, costs, Binning.from_dict(form["binning"]), first, tables)
+        _check_tables(stages, first, tables)
+        return cls(stages, costs, Binning.from_dict(form["binning"]), first, tables, reads, rows)
 
 
-_FIELDS = ("version", "rule", "stages", "costs", "mistake_cost", "binning", "first", "paths")
+_FIELDS = (
+    "version", "rule", "stages", "costs", "mistake_cost", "binning", "first", "rows", "reads",
+    "paths",
+)  # fmt: skip
+
+
+def _check_tables(
+    stages: tuple[str, ...], first: int, tables: Mapping[StagePath, KeyTable]
+) -> None:
+    """Refuse a rule that names stages that are not there, or goes back."""
+    count = len(stages)
+    if first >= count:
+        raise fail("first", first, f"the number of a stage, 0 to {count - 1}")
+    for path, levels in tables.items():
+        if not path or list(path) != sorted(set(path)) or path[-1] >= count:
+            raise fail("path", list(path), f"numbers of stages, 0 to {count - 1}, rising")
+        for _, table in levels:
+            for stage in table.values():
+                if not path[-1] <= stage < count:
+                    raise fail(
+                        "levels", stage, f"a stage from {path[-1]} to {count - 1} after this path"
+                    )
+
+
+def in_words(stages: tuple[str, ...], called: IntArray) -> tuple[str, ...]:
+    """Which stages were called, for what share of items, largest first.
+
+    >>> in_words(("small", "middle", "large"), np.array([[1, 0, 0], [1, 0, 0], [1, 0, 1]]))
+    ('call small, and stop: 66.7 % of items', 'call small, then large: 33.3 % of items')
+    """
+    ways, number = np.unique(called, axis=0, return_counts=True)
+    lines = []
+    for at in np.argsort(-number, kind="stable"):
+        names = [stages[stage] for stage in np.flatnonzero(ways[at])]
+        end = ", and stop" if len(names) == 1 else ""
+        lines.append(
+            f"call {', then '.join(names)}{end}: {100 * number[at] / len(called):.1f} % of items"
+        )
+    return tuple(lines)
+
+
+def full_run_probability(
+    round: int, costs: Costs, kappa: float = KAPPA, always_full: int = 32
+) -> float:
+    """The chance that a round is a full run, whatever its outputs.
+
+    It falls as the square root of the rounds, and the more slowly the less a full run costs.
+
+    Args:
+        costs: what each stage costs when it is called alone.
+
+    >>> full_run_probability(10_000, Costs.from_stages([1, 4], mistake_cost=16))
+    0.02
+    >>> full_run_probability(1, Costs.from_stages([1, 40], mistake_cost=16))     # nothing to learn
+    0.0
+    """
+    own = np.sort(costs.per_stage) / costs.mistake_cost
+    if own[1] - own[0] >= 1:
+        return 0.0  # no number of mistakes pays for another stage than the cheapest
+    if round <= always_full:
+        return 1.0
+    price = float(own[1:].sum())  # what a full run costs beyond the cheapest stage
+    return 1.0 if price <= 0 else min(1.0, ONLY_FULL_RUNS * kappa / math.sqrt(round * price))
 
 
 @dataclass(frozen=True)

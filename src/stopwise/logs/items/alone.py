@@ -1,0 +1,199 @@
+"""Deciding per item where each stage can be called alone: which one first, and which one then.
+
+Everything is held out, as for a cascade: each half of a log is answered by the rule of the other.
+Costs and savings are stated against the baseline called alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from stopwise.agreement import partitions
+from stopwise.arrays import IntArray
+from stopwise.costs import Costs
+from stopwise.logs.formatting import amount, share
+from stopwise.logs.items.held_out import WayToStop, mean_lower_bound, score_way
+from stopwise.logs.reading.rows import LogRows
+from stopwise.policies.per_item.alone import AloneRule, Followed
+from stopwise.situations.binning import Binning
+from stopwise.situations.references import hold_against
+from stopwise.situations.transitions import Transitions
+
+
+@dataclass(frozen=True)
+class AloneItems:
+    """What deciding per item costs and saves where stages are called alone, held out.
+
+    Attributes:
+        stages: in the order of their own costs.
+        own: what each costs by itself.
+        baseline: the stage that savings are stated against.
+        per_item: the rule.
+        ways: each stage called alone for all items.
+        called: share of items on which the rule calls each stage.
+        certified: with probability `level`, at least this much is saved per item against the
+            baseline alone, whatever the truth; may be below 0.
+        rule: fitted on all rows: the one to keep.
+    """
+
+    stages: tuple[str, ...]
+    rows: int
+    own: tuple[float, ...]
+    mistake_cost: float
+    baseline: int
+    per_item: WayToStop
+    ways: tuple[WayToStop, ...]
+    called: tuple[float, ...]
+    certified: float
+    level: float
+    rule: AloneRule
+
+    @property
+    def best_single(self) -> WayToStop:
+        """The stage that is expected to cost least for all items."""
+        return min(self.ways, key=lambda way: way.expected_total)
+
+    @property
+    def gain(self) -> float:
+        """What the rule is expected to save against the best single stage, as a share of it."""
+        best = self.best_single.expected_total
+        return 1 - self.per_item.expected_total / best if best > 0 else 0.0
+
+    @property
+    def helps(self) -> bool:
+        """Whether the rule is expected to beat every single stage, held out, by 1 %."""
+        return self.gain > 0.01
+
+    def sentences(self) -> list[str]:
+        """What is to be said, the most important first."""
+        own, best, base = self.per_item, self.best_single, self.stages[self.baseline]
+        if self.helps:
+            first = (
+                "Per item, called alone: helps. The rule is expected to cost"
+                f" {amount(own.expected_total)} per item, calls and mistakes, {share(self.gain)}"
+                f" less than the best single stage ({best.name}, {amount(best.expected_total)})."
+            )
+        else:
+            first = (
+                "Per item, called alone: does not help here. The rule is expected to cost"
+                f" {amount(own.expected_total)} per item, calls and mistakes, and {best.name} costs"
+                f" {amount(best.expected_total)}: call one stage for all items."
+            )
+        cost = self.own[self.baseline]
+        saved = cost - own.cost
+        by = f"{amount(saved)} less" if saved >= 0 else f"{amount(-saved)} more"
+        told = [
+            first,
+            f"On rows it has not seen, calls cost {amount(own.cost)}"
+            f" (± {amount(own.cost_half_width)}) per item, {by} than {base} alone, and"
+            f" {share(own.changed)} (± {share(own.changed_half_width)}) of the answers differ from"
+            f" those of {base}.",
+        ]
+        if self.certified > 0:
+            told.append(
+                f"Certified, with {share(self.level)}: at least {amount(self.certified)} per item"
+                f" is saved against {base} alone, even if every answer that differs from it is a"
+                " mistake."
+            )
+        return told + list(self.rule.reads)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `stopwise analyze --per-item --json` prints under "per_item_alone"."""
+        return {
+            "rows": self.rows,
+            "stages": list(self.stages),
+            "helps": self.helps,
+            "gain_over_best_single_stage": self.gain,
+            "best_single_stage": self.best_single.name,
+            "per_item": asdict(self.per_item),
+            "ways": [asdict(way) for way in self.ways],
+            "called": list(self.called),
+            "baseline": self.stages[self.baseline],
+            "saved_against_baseline": self.own[self.baseline] - self.per_item.cost,
+            "certified_saving": self.certified,
+            "certified_level": self.level,
+            "first": self.stages[self.rule.first],
+            "reads": list(self.rule.reads),
+        }
+
+
+def analyze_items_alone(
+    rows: LogRows,
+    *,
+    reference: str | int = "auto",
+    trust: float | None = None,
+    level: float = 0.99,
+    seed: int = 0,
+) -> AloneItems:
+    """Analyse complete rows whose stages can be called alone, and stand in the order of costs.
+
+    >>> import polars
+    >>> from stopwise.logs.reading.rows import read_rows
+    >>> from stopwise.logs.settings import LogSettings
+    >>> frame = polars.DataFrame({"small": ["keep", "refund"] * 200, "large": ["keep"] * 400})
+    >>> settings = LogSettings(
+    ...     stages=("small", "large"), costs=(1, 4), mistake_cost=20, calls="alone"
+    ... )
+    >>> found = analyze_items_alone(read_rows(frame, settings))
+    >>> found.helps, found.per_item.cost, found.called
+    (True, 3.0, (1.0, 0.5))
+    """
+    own = Costs.from_stages(rows.own, rows.costs.mistake_cost)
+    alone = Costs.from_cumulative(tuple(np.maximum.accumulate(rows.own)), own.mistake_cost)
+    met = rows.observations()
+    held_to = rows.held_to(reference)
+    order = np.random.default_rng(seed).permutation(len(met))
+    halves = (order[::2], order[1::2])
+    count = len(rows.stages)
+    answered = np.zeros(len(met), dtype=np.int64)
+    spent = np.zeros(len(met))
+    called = np.zeros((len(met), count), dtype=np.int64)
+    certified = 0.0
+    for fitted, scored in (halves, halves[::-1]):
+        rule = AloneRule.fit(rows.stages, met.where(fitted), own, reference=held_to, trust=trust)
+        found = rule.follow(met.where(scored))
+        answered[scored], spent[scored] = found.answered_by, found.spent
+        called[scored] = found.called
+        low = _certified(rows, rows.codes[scored], found, (1 - level) / 2)
+        certified += low * len(scored) / len(met)
+    held = hold_against(Transitions.of(met, Binning.fit(met)), held_to, trust)
+    losses = held.loss(partitions(rows.codes))
+    base = rows.codes[:, rows.baseline]
+
+    def way(name: str, stages: IntArray, calls: np.ndarray[Any, Any]) -> WayToStop:
+        return score_way(
+            name, stages, rows.codes, alone, rows.truth, losses, spent=calls, against=base
+        )
+
+    return AloneItems(
+        stages=rows.stages,
+        rows=len(met),
+        own=rows.own,
+        mistake_cost=own.mistake_cost,
+        baseline=rows.baseline,
+        per_item=way("per item", answered, spent),
+        ways=tuple(
+            way(
+                f"{name} alone",
+                np.full(len(met), stage, dtype=np.int64),
+                np.full(len(met), rows.own[stage]),
+            )
+            for stage, name in enumerate(rows.stages)
+        ),
+        called=tuple(float(value) for value in called.mean(axis=0)),
+        certified=certified,
+        level=level,
+        rule=AloneRule.fit(rows.stages, met, own, reference=held_to, trust=trust),
+    )
+
+
+def _certified(rows: LogRows, codes: IntArray, found: Followed, tail: float) -> float:
+    """A lower bound on what is saved per item against the baseline alone, whatever the truth."""
+    answers = codes[np.arange(len(codes)), found.answered_by]
+    changed = (answers != codes[:, rows.baseline]) | (answers < 0)
+    mistake = rows.costs.mistake_cost
+    saved = rows.own[rows.baseline] - found.spent - mistake * changed
+    return mean_lower_bound(saved, sum(rows.own) - min(rows.own) + mistake, tail)
