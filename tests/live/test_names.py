@@ -57,3 +57,10 @@ def test_a_report_shows_itself():
 def test_names_of_earlier_releases_are_still_there():
     assert Report is LiveReport
     assert Outcome is RoundOutcome
+
+
+def test_a_misspelt_policy_is_given_the_right_name():
+    stages = [Stage("a", str, 0), Stage("b", str, 1)]
+    for make in (lambda **s: Learner([0, 1], **s), lambda **s: Cascade(stages, **s)):
+        with pytest.raises(StopwiseError, match="did you mean 'policy'"):
+            make(polcy="uss-ts")

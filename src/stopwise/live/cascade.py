@@ -291,7 +291,8 @@ class Cascade:
 
 
 _OWN_SETTINGS = (
-    "mistake_cost", "seed", "costs", "on_failure", "at_once", "workers", "deadline", "features",
+    "policy", "mistake_cost", "seed", "costs", "on_failure", "at_once", "workers", "deadline",
+    "features",
 )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ class Learner:
         measured: bool = False,
         **options: Unpack[LearnerKeywords],
     ) -> None:
-        own = ("mistake_cost", "seed", "measured")
+        own = ("policy", "mistake_cost", "seed", "measured")
         known_settings("Learner", options, (*own, *LearnerKeywords.__optional_keys__))
         combine = options.get("combine")
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)

@@ -22,7 +22,7 @@ from stopwise.live.stores.sql_schema import Row, first_line
 _PAGE = 1000
 _STARTS = (b'{"kind": "stopwise rounds"', b'{"kind": "stopwise learner"')
 
-Query = Callable[[str, Sequence[Any]], list[Row]]
+Asking = Callable[[str, Sequence[Any]], list[Row]]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _from_snapshot(path: Path) -> Stored:
     return _stored(str(path), read_snapshot(path)["settings"], None, lambda: read_evidence(path))
 
 
-def _from_sql(name: str, ask: Query, cascade: str | None) -> Stored:
+def _from_sql(name: str, ask: Asking, cascade: str | None) -> Stored:
     found: dict[Any, Any] = dict(ask("SELECT cascade, settings FROM stopwise_cascades", ()))
     if cascade is None and len(found) > 1:
         shown = ", ".join(f"{name}#{one}" for one in sorted(map(str, found))[:10])
@@ -178,7 +178,7 @@ def _stored(
     )
 
 
-def _sqlite(path: Path) -> Query:
+def _sqlite(path: Path) -> Asking:
     """Ask a file, over a connection for each question: nothing is held while the caller reads."""
 
     def ask(sql: str, values: Sequence[Any]) -> list[Row]:
@@ -193,7 +193,7 @@ def _sqlite(path: Path) -> Query:
     return ask
 
 
-def _postgres(url: str) -> Query:
+def _postgres(url: str) -> Asking:
     def ask(sql: str, values: Sequence[Any]) -> list[Row]:
         try:
             import psycopg

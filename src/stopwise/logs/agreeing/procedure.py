@@ -236,10 +236,10 @@ def _worth_climbing(
     """
     if taking.rung + 1 == len(taking.rungs):
         return False
-    now, following = taking.design, taking.rungs[taking.rung + 1]
+    now, next_rung = taking.design, taking.rungs[taking.rung + 1]
     met = (taking.found / now.rate + float(risks_of(taking.items).sum())) / 2
-    more = int(np.searchsorted(np.cumsum(risk), following.differences - met))
+    more = int(np.searchsorted(np.cumsum(risk), next_rung.differences - met))
     beyond = float(saved[at[taking.items[taking.end :]]].sum())
-    gain = (1 - following.rate) * (float(worth[:more].sum()) + beyond)
-    looks = (following.rate - now.rate) * float(saved[at[taking.items[: taking.end]]].sum())
+    gain = (1 - next_rung.rate) * (float(worth[:more].sum()) + beyond)
+    looks = (next_rung.rate - now.rate) * float(saved[at[taking.items[: taking.end]]].sum())
     return gain > looks

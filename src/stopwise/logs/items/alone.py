@@ -85,7 +85,7 @@ class AloneItems:
         cost = self.own[self.baseline]
         saved = cost - own.cost
         by = f"{amount(saved)} less" if saved >= 0 else f"{amount(-saved)} more"
-        told = [
+        lines = [
             first,
             f"On rows it has not seen, calls cost {amount(own.cost)}"
             f" (± {amount(own.cost_half_width)}) per item, {by} than {base} alone, and"
@@ -93,12 +93,12 @@ class AloneItems:
             f" those of {base}.",
         ]
         if self.certified > 0:
-            told.append(
+            lines.append(
                 f"Certified, with {share(self.level)}: at least {amount(self.certified)} per item"
                 f" is saved against {base} alone, even if every answer that differs from it is a"
                 " mistake."
             )
-        return told + list(self.rule.reads)
+        return lines + list(self.rule.reads)
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise analyze --per-item --json` prints under "per_item_alone"."""

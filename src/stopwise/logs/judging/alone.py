@@ -76,7 +76,7 @@ def in_order(evidence: Evidence, order: Sequence[int]) -> Evidence:
 
     How often the answer switched on the way has no meaning in another order, and is left out.
 
-    >>> evidence = Evidence.from_counts([[0, 5, 6], [0, 0, 7], [0, 0, 0]], np.zeros((3, 3)))
+    >>> evidence = Evidence.from_counts([[0, 5, 6], [0, 0, 7], [0, 0, 0]], np.zeros((3, 3), int))
     >>> in_order(evidence, [2, 0, 1]).seen[0].tolist()
     [0, 6, 7]
     """

@@ -105,8 +105,8 @@ def _per_item(
     number = policy.always_full
     while number <= len(seen):
         start = int(seen[number - 1]) + 1
-        following = max(int(number * _GROWTH), number + 1)
-        end = int(seen[following - 1]) + 1 if following <= len(seen) else len(order)
+        next_number = max(int(number * _GROWTH), number + 1)
+        end = int(seen[next_number - 1]) + 1 if next_number <= len(seen) else len(order)
         rule = AloneRule.fit(
             rows.stages, met.where(seen[:number]), own,
             reference=rows.held_to(policy.reference), trust=policy.trust,
@@ -116,5 +116,5 @@ def _per_item(
             found = rule.follow(met.where(part))
             answered_by[part] = found.answered_by
             spent[part] = (found.called * bills[part]).sum(axis=1)
-        number = following
+        number = next_number
     return answered_by, spent

@@ -22,7 +22,7 @@ class Request:
 
 
 @dataclass
-class Call:
+class TracedCall:
     """A call of an upstream under way.
 
     Attributes:
@@ -47,9 +47,9 @@ class Telemetry:
         yield Request()
 
     @contextmanager
-    def call(self, url: str, headers: MutableMapping[str, str]) -> Iterator[Call]:
+    def call(self, url: str, headers: MutableMapping[str, str]) -> Iterator[TracedCall]:
         """Around one call of an upstream; headers may be added that name the trace."""
-        yield Call()
+        yield TracedCall()
 
     def note(self, cascade: str, stage: str, outcome: str, seconds: float, cost: float) -> None:
         """A call of a stage, read and priced."""

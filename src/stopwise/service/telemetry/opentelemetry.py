@@ -18,7 +18,7 @@ from stopwise.checks import StopwiseError
 from stopwise.lazy import load
 from stopwise.live import Learner
 from stopwise.live.observing import show_metrics
-from stopwise.service.telemetry.base import Call, Request, Telemetry
+from stopwise.service.telemetry.base import Request, Telemetry, TracedCall
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -97,7 +97,7 @@ class OpenTelemetry(Telemetry):
                     span.set_status(self._trace.StatusCode.ERROR)
 
     @contextmanager
-    def call(self, url: str, headers: MutableMapping[str, str]) -> Iterator[Call]:
+    def call(self, url: str, headers: MutableMapping[str, str]) -> Iterator[TracedCall]:
         """A span of its own; it is never the current one, since calls run beside each other."""
         parts = urlsplit(url)
         span = self._tracer.start_span(
@@ -111,7 +111,7 @@ class OpenTelemetry(Telemetry):
             },
         )
         self._context.inject(headers, context=self._trace.set_span_in_context(span))
-        call = Call()
+        call = TracedCall()
         try:
             yield call
         except BaseException as error:
