@@ -6,7 +6,6 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 
@@ -118,7 +117,7 @@ def known_settings(what: str, given: Iterable[str], known: Iterable[str]) -> Non
     known = list(known)
     for key in given:
         if key not in known:
-            near = get_close_matches(key, known, 1, cutoff=0.5)
+            near = difflib.get_close_matches(key, known, 1, cutoff=0.5)
             names = ", ".join(repr(name) for name in sorted(known))
             hint = f"did you mean {near[0]!r}?" if near else f"known are {names}"
             raise StopwiseError(f"{what}: unknown setting {key!r}; {hint}")

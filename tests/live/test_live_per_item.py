@@ -216,3 +216,8 @@ def test_what_does_not_fit_is_refused(tmp_path) -> None:
 def test_policies_that_learn_from_rows_are_refused_by_name(policy):
     with pytest.raises(StopwiseError, match=policy):
         Learner([0.1, 1.0, 4.0], policy, mistake_cost=8)
+
+
+def test_a_half_life_is_refused_where_it_would_do_nothing():
+    with pytest.raises(StopwiseError, match="half_life: got 100, but need None"):
+        Learner([0.1, 1.0, 4.0], "per-item", mistake_cost=8, half_life=100)

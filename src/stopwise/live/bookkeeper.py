@@ -123,6 +123,11 @@ class Bookkeeper:
         )
         self.items: ItemDecider | None = None
         if isinstance(policy, SituationPolicy):
+            if settings.half_life is not None:
+                raise fail(
+                    "half_life", settings.half_life,
+                    "None: transitions of a policy that decides per item do not lose weight",
+                )  # fmt: skip
             self.costs = known
             self.items = ItemDecider(policy, settings.stages, lambda: self.costs, reader, rule)
             self._direct = self._short = False

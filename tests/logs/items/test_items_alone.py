@@ -187,3 +187,10 @@ def test_a_live_cascade_refuses_such_a_rule_by_name(tmp_path):
     stages = [Stage(name, lambda item: 0, cost=1) for name in ("a", "b", "c")]
     with pytest.raises(StopwiseError, match="rule: got 'per-item-alone', but need a rule for a c"):
         Cascade(stages, rule=path, mistake_cost=30)
+
+
+def test_too_few_rows_are_refused_as_in_a_cascade():
+    frame = pl.DataFrame({"small": ["keep"] * 10, "large": ["keep"] * 10})
+    settings = LogSettings(stages=("small", "large"), costs=(1, 4), mistake_cost=20, calls="alone")
+    with pytest.raises(StopwiseError, match="10 complete rows, but need 40 or more"):
+        analyze_items_alone(read_rows(frame, settings))

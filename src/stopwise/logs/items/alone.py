@@ -15,7 +15,7 @@ from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs
 from stopwise.logs.formatting import amount, share
-from stopwise.logs.items.held_out import WayToStop, mean_lower_bound, score_way
+from stopwise.logs.items.held_out import WayToStop, check_rows, mean_lower_bound, score_way
 from stopwise.logs.reading.rows import LogRows
 from stopwise.policies.per_item.alone import AloneRule, Followed
 from stopwise.situations.binning import Binning
@@ -141,6 +141,7 @@ def analyze_items_alone(
     >>> found.helps, found.per_item.cost, found.called
     (True, 3.0, (1.0, 0.5))
     """
+    check_rows(len(rows.stages), len(rows.codes))
     own = Costs.from_stages(rows.own, rows.costs.mistake_cost)
     alone = Costs.from_cumulative(tuple(np.maximum.accumulate(rows.own)), own.mistake_cost)
     met = rows.observations()

@@ -8,18 +8,14 @@ from typing import Any
 import numpy as np
 
 from stopwise.agreement import partitions
-from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.decisions import first_passing_stage
 from stopwise.logs.items.frontier import Frontier, frontier_of
 from stopwise.logs.items.gains import Gain, gains_of
-from stopwise.logs.items.held_out import HeldOut, WayToStop, hold_out, score_way
+from stopwise.logs.items.held_out import HeldOut, WayToStop, check_rows, hold_out, score_way
 from stopwise.logs.items.why import Reason, reasons
 from stopwise.logs.reading.rows import LogRows
 from stopwise.policies.per_item.rule import Rule
-from stopwise.situations.observations import MOST_STAGES
-
-FEWEST_ROWS = 40
 
 
 @dataclass(frozen=True)
@@ -118,16 +114,8 @@ def analyze_items(
     >>> found.helps, found.per_item.stage_share, round(found.per_item.changed, 2)
     (True, (0.5, 0.5), 0.0)
     """
+    check_rows(len(rows.stages), len(rows.codes))
     count = len(rows.stages)
-    if count > MOST_STAGES:
-        raise StopwiseError(
-            f"per item: {count} stages, but at most {MOST_STAGES} can be told apart"
-        )
-    if len(rows.codes) < FEWEST_ROWS:
-        raise StopwiseError(
-            f"per item: {len(rows.codes)} complete rows, but need {FEWEST_ROWS} or more, half to"
-            " fit a rule on and half to score it"
-        )
     met = rows.observations()
     held_out = hold_out(
         met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed

@@ -12,7 +12,7 @@ import numpy as np
 from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError, fail, parse_json_object, whole_number
 from stopwise.costs import Costs
-from stopwise.logs.items.analysis import FEWEST_ROWS
+from stopwise.logs.items.held_out import FEWEST_ROWS
 from stopwise.logs.items.why import reasons
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import LogRows, read_rows

@@ -13,16 +13,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
+from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
-from stopwise.situations.observations import Observations
+from stopwise.situations.observations import MOST_STAGES, Observations
 from stopwise.situations.references_base import differs_from
 from stopwise.situations.risks import carry_back
 from stopwise.situations.transitions import Transitions
 
 CALIBRATION_BINS = 10
+FEWEST_ROWS = 40
+
+
+def check_rows(stages: int, rows: int) -> None:
+    """Refuse what cannot be fitted on one half and scored on the other.
+
+    >>> check_rows(3, 12)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: per item: 12 complete rows, but need 40 or more, half to fit ...
+    """
+    if stages > MOST_STAGES:
+        raise StopwiseError(
+            f"per item: {stages} stages, but at most {MOST_STAGES} can be told apart"
+        )
+    if rows < FEWEST_ROWS:
+        raise StopwiseError(
+            f"per item: {rows} complete rows, but need {FEWEST_ROWS} or more, half to"
+            " fit a rule on and half to score it"
+        )
 
 
 @dataclass(frozen=True)
