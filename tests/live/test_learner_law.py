@@ -142,7 +142,7 @@ def test_a_users_own_policy():
     assert [learner.begin().depth for _ in range(4)] == [1, 0, 1, 0]
 
 
-@pytest.mark.parametrize("policy", EVERY_POLICY, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", DEPTH_FIRST, ids=lambda policy: policy.name)
 def test_policies_take_real_counts(policy):
     """Discounted and lent evidence has real counts; every registered policy must read it."""
     learner = Learner([0.0, 0.1, 0.1], policy, half_life=20, seed=1)
