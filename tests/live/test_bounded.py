@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from typing import Any
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_a_listener_may_read_the_learner_from_another_thread():
 
 
 def test_every_round_is_told_to_a_listener():
-    heard = []
+    heard: list[Any] = []
     learner = Learner([0, 0.1], on_round=heard.append, seed=3)
     play(learner, 20, "s")
     assert [record.segment for record in heard] == ["s"] * 20

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -78,7 +79,7 @@ def test_the_decorator():
         ([Stage("a", str), Stage("a", str)], {}, "different name"),
         ([Stage("a", str), Stage("b", str)], {"on_failure": "cry"}, "on_failure"),
         ([Stage("a", str), Stage("b", str)], {"costs": "free"}, "costs"),
-        ([Stage("a", str), Stage("b", str)], {"measured": True}, "costs='clock'"),
+        ([Stage("a", str), Stage("b", str)], {"measured": True}, "costs='reported'"),
     ],
 )
 def test_errors(stages, settings, message):
@@ -112,7 +113,7 @@ def test_failures(way, on_failure, failing):
             return answer
         return cascade.answer(1)
 
-    outputs = ["x", "x", "y"]
+    outputs: list[str | None] = ["x", "x", "y"]
     outputs[failing] = None
     if on_failure == "raise":
         with pytest.raises(RuntimeError, match="down"):
@@ -215,7 +216,7 @@ def test_async_stages_and_cancellation():
 
     asyncio.run(run())
     assert cascade.learner.report().abandoned == 1
-    assert cascade.learner.report().calls == (1, 0)
+    assert cascade.learner.report().calls == (1, 1)  # it had begun, so it is paid
 
 
 def test_many_at_once_in_one_loop():
@@ -344,7 +345,7 @@ def table_stages(columns, spies=None, as_list=False):
 @pytest.mark.parametrize("settings", [{}, {"half_life": 100.0}, {"combine": majority_vote}])
 def test_a_batch_is_counted_as_its_rounds(kind, as_list, settings):
     columns = tables(kind)
-    spies = []
+    spies: list[Any] = []
     cascade = Cascade(table_stages(columns, spies, as_list), seed=3, **settings)
     single = Learner({"a": 0, "b": 0.05, "c": 0.1}, seed=3, **settings)
     items = np.arange(600)
@@ -467,7 +468,7 @@ def test_a_confidence_that_does_not_sort_is_refused():
     [
         ("halflife", "unknown setting 'halflife'; did you mean 'half_life'"),
         ("mistakecost", "did you mean 'mistake_cost'"),
-        ("zzz", "unknown setting 'zzz'; known are 'at_once', "),
+        ("zzz", "unknown setting 'zzz'; known are 'agree', 'at_once', "),
     ],
 )
 def test_an_unknown_setting_names_the_nearest_known_one(given, message):

@@ -1,6 +1,7 @@
 """The carried distribution is that of policies/uss_ts.py, whatever was observed."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
 from stopwise.live.counters.carried import FastTs
-from stopwise.live.counters.pairs import added_by, compare_answers, pair_list, tokens
+from stopwise.live.counters.pairs import Added, added_by, compare_answers, pair_list, tokens
 from stopwise.policies.uss_ts import UssTs
 
 OUTPUTS = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=5)
@@ -48,34 +49,34 @@ def test_follows_the_policy_over_random_evidence(seed, count, rate, scale, prior
     fast.anchor(seen.tolist(), disagreed.tolist())
     for step in range(700):
         moves = [(k, bool(rng.random() < rate)) for k in range(size) if rng.random() < 0.7]
-        fast.move(moves)
+        fast.move(Added(0, tuple(moves)))
         for k, differs in moves:
             seen[k] += 1
             disagreed[k] += differs
         if step % 23 == 0:
-            assert_close(fast.distribution(), exact(policy, costs, seen, disagreed))
+            assert_close(fast.distribution(1), exact(policy, costs, seen, disagreed))
     # and again with the rate turned round, so that what was settled comes undone
     for step in range(700):
         moves = [(k, bool(rng.random() < 1 - rate)) for k in range(size)]
-        fast.move(moves)
+        fast.move(Added(0, tuple(moves)))
         for k, differs in moves:
             seen[k] += 1
             disagreed[k] += differs
         if step % 23 == 0:
-            assert_close(fast.distribution(), exact(policy, costs, seen, disagreed))
+            assert_close(fast.distribution(1), exact(policy, costs, seen, disagreed))
 
 
 def test_stands_still_only_while_nothing_can_change():
     costs = Costs.from_cumulative((0.0, 0.1))
     fast = FastTs(UssTs(), costs.thresholds.tolist())
     fast.anchor([400], [200])
-    assert fast._still  # half disagree against a threshold of a tenth: settled
+    assert fast.still  # half disagree against a threshold of a tenth: settled
     seen = 400
     for _ in range(6000):  # from here on only agreements: it must come undone in time
-        fast.move([(0, False)])
+        fast.move(Added(0, ((0, False),)))
         seen += 1
-        assert_close(fast.distribution(), exact(UssTs(), costs, [seen], [200]))
-    assert fast.distribution()[0] > 0.99
+        assert_close(fast.distribution(1), exact(UssTs(), costs, [seen], [200]))
+    assert fast.distribution(1)[0] > 0.99
 
 
 def test_form_that_does_not_belong_is_not_used():
@@ -83,18 +84,20 @@ def test_form_that_does_not_belong_is_not_used():
     fast = FastTs(UssTs(), costs.thresholds.tolist())
     fast.anchor([10], [5])
     form = fast.to_form()
-    for broken in (None, {}, {"pairs": []}, {**form, "pairs": [[1.0] * 11]}, {**form, "noted": 3}):
+    odd, noted = {**form, "pairs": [[1.0] * 11]}, {**form, "noted": 3}
+    forms: tuple[Any, ...] = (None, {}, {"pairs": []}, odd, noted)
+    for broken in forms:
         other = FastTs(UssTs(), costs.thresholds.tolist())
         other.restore(broken, [10], [5])
-        assert other.distribution() == fast.distribution()
+        assert other.distribution(1) == fast.distribution(1)
     other.restore(form, [11], [5])
-    assert_close(other.distribution(), exact(UssTs(), costs, [11], [5]))
+    assert_close(other.distribution(1), exact(UssTs(), costs, [11], [5]))
 
 
 def test_three_stages_written_out_are_the_walk():
     fast = FastTs(UssTs(), Costs.from_cumulative((0.0, 0.2, 0.3)).thresholds.tolist())
     fast.anchor([30, 20, 10], [5, 4, 1])
-    assert fast.distribution() == pytest.approx(fast._step_walk(), rel=1e-14)
+    assert fast.renew(1)[0] == pytest.approx(fast.distribution(1), rel=1e-14)
 
 
 @given(OUTPUTS)
@@ -125,14 +128,19 @@ def test_the_short_way_counts_as_the_long_way(seed):
     rng = np.random.default_rng(seed)
     short = Learner([0, 0.1, 0.2], seed=seed)
     long = Learner([0, 0.1, 0.2], seed=seed)
-    long._books._short = False
+    middle = Learner([0, 0.1, 0.2], seed=seed)
+    middle._books.quick = False
+    long._books.quick = long._books._regular = False
     for _ in range(200):
         outputs = rng.integers(0, 2, 3).tolist()
-        for learner in (short, long):
-            with learner.begin() as round:
-                for stage in range(round.depth + 1):
-                    round.observe(outputs[stage])
+        for learner in (short, middle, long):
+            round = learner.begin()
+            for stage in range(round.depth + 1):
+                round.observe(outputs[stage])
+            assert round.end() == (outputs[round.depth], round.depth, round.cost)
+    assert short.report() == middle.report()
     assert short.evidence() == long.evidence()
     one, two = short.report(), long.report()
     assert one.spent == pytest.approx(two.spent)  # added up in another order
-    assert replace(one, spent=0) == replace(two, spent=0)
+    assert one.saved_alone == pytest.approx(two.saved_alone)
+    assert replace(one, spent=0, saved_alone=0) == replace(two, spent=0, saved_alone=0)

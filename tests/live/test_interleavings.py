@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import settings
@@ -35,11 +36,11 @@ class Interleavings(RuleBasedStateMachine):
         self.kind, self.policy, self.seed = kind, policy, seed
         self.learner = self.build()
         self.open = []
-        self.finished = {"": [], "s": []}
+        self.finished: dict[str, list[Any]] = {"": [], "s": []}
         self.saved = None
 
     def build(self):
-        store = None
+        store: Any = None
         if self.kind == "log":
             store = RoundLog(self.folder / "rounds.jsonl", keep_outputs=True)
         elif self.kind == "sqlite":

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
+import threading
+import weakref
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +55,133 @@ def test_random_numbers_survive_an_interrupt_while_they_are_made() -> None:
     moment = 0
     while interrupted(lambda: learner.begin().abandon(), moment):
         moment += 1
-        learner._books.chooser.reseed(4)  # its numbers are made again
+        learner._books.ledger.chooser.reseed(4)  # its numbers are made again
         interrupted(lambda: learner.begin().abandon(), moment)
         learner.begin().abandon()
     assert moment > 10
+
+
+def test_a_round_whose_making_was_interrupted_stands_in_nobodys_way() -> None:
+    learner = Learner(STAGES, mistake_cost=10)
+    ledger = learner._books.ledger
+    ledger.round_class.__new__(ledger.round_class)  # dropped before its first line
+    assert ledger.dropped
+    learner.begin().abandon()
+    assert learner.rounds == 1
+    assert not ledger.dropped
+
+
+@pytest.mark.parametrize("budget", [None, 1e6])
+def test_what_a_round_pays_and_holds_back_is_counted_once_wherever_it_is_interrupted(
+    budget: float | None,
+) -> None:
+    for told in (None, 0.5):  # with a cost that is reported, rounds go the long way
+        learner = Learner(STAGES, mistake_cost=10, run_budget=budget)
+        each = [told] * 3 if told is not None else list(STAGES.values())
+        seen: dict[str, list[int]] = {}
+
+        def one_round(
+            learner: Learner = learner, told: float | None = told, seen: dict[str, list[int]] = seen
+        ) -> None:
+            round = learner.begin()
+            seen["outputs"] = round.outputs
+            for stage in range(round.depth + 1):
+                round.observe(stage % 2, told)
+            round.end()
+
+        spent = 0.0
+        moment = 0
+        while interrupted(one_round, moment):
+            moment += 1
+            spent += sum(each[: len(seen.pop("outputs", ()))])
+            assert learner.report().spent == pytest.approx(spent)
+            assert learner._books.ledger.budgets.held == 0
+        assert moment > 15
+
+
+def test_a_learner_that_dies_takes_the_rounds_that_were_dropped_with_it() -> None:
+    learner = Learner(STAGES, mistake_cost=10)
+    books = weakref.ref(learner._books)
+    learner.begin()
+    assert learner._books.ledger.dropped
+    other = Learner(STAGES, mistake_cost=10)
+    assert not other._books.ledger.dropped
+    del learner
+    gc.collect()
+    assert books() is None
+
+
+def test_rounds_that_are_dropped_are_counted_when_the_next_begins() -> None:
+    learner = Learner(STAGES, mistake_cost=10)
+    dropped = learner._books.ledger.dropped
+    for at in range(100):
+        assert len(dropped) == min(at, 1)
+        learner.begin()
+    assert learner.rounds == 100
+    assert not dropped
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_rounds_that_the_parent_dropped_are_not_the_childs() -> None:
+    learner = Learner(STAGES, mistake_cost=10, run_budget=100)
+    budgets = learner._books.ledger.budgets
+    still_open = learner.begin()
+    learner.begin().observe(0)
+    assert budgets.held > 0
+    child = os.fork()
+    if child == 0:
+        try:
+            good = learner.rounds == 0 and budgets.held == 0
+            own = learner.begin()
+            held = budgets.held
+            del still_open  # the parent ends it
+            good = good and learner.rounds == 0 and budgets.held == held > 0
+            own.abandon()
+            good = good and learner.rounds == 1 and budgets.held == 0
+        finally:
+            os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    still_open.abandon()
+    assert learner.rounds == 2
+    assert budgets.held == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"run_budget": 1e9}, {"mode": "shadow"}, {"policy": "uss-voi-anytime"}]
+)
+def test_rounds_of_many_threads_are_counted_exactly_however_often_threads_switch(
+    settings: dict[str, Any],
+) -> None:
+    learner = Learner(STAGES, mistake_cost=10, **settings)
+    each, threads = 400, 8
+    numbers: list[list[int]] = [[] for _ in range(threads)]
+    costs = [0.0] * threads
+
+    def work(at: int) -> None:
+        for turn in range(each):
+            round = learner.begin("ab"[turn % 2])
+            numbers[at].append(round.number)
+            for stage in range(round.depth + 1):
+                round.observe((turn + stage * at) % 2)
+            if turn % 50 == 49:
+                costs[at] += sum(list(STAGES.values())[: round.called])
+                continue  # nobody ends it
+            costs[at] += round.end().cost
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        workers = [threading.Thread(target=work, args=(at,)) for at in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(chain.from_iterable(numbers)) == list(range(1, each * threads + 1))
+    report = learner.report()
+    assert report.rounds == each * threads
+    assert report.spent == pytest.approx(sum(costs))
+    assert report.rounds == sum(learner.report(segment).rounds for segment in "ab")
+    assert learner._books.ledger.budgets.held == pytest.approx(0)

@@ -216,7 +216,7 @@ def test_what_a_log_refuses(tmp_path):
     path = tmp_path / "rounds.jsonl"
     learner = build(store=RoundLog(path))
     play(learner, 3, 0)
-    with pytest.raises(StopwiseError, match="another process is writing"):
+    with pytest.raises(StopwiseError, match="another learner of this process is writing"):
         build(store=RoundLog(path))
     learner.close()
     with pytest.raises(StopwiseError, match="closed"):

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_what_a_round_refuses():
     round = learner.begin()
     for _ in range(3):
         round.observe("a")
-    with pytest.raises(StopwiseError, match="stops at stage 2, which has been told"):
+    with pytest.raises(StopwiseError, match="stops at stage 2, whose output is there already"):
         round.observe("a")
     round.end()
     with pytest.raises(StopwiseError, match="has ended"):
@@ -259,7 +260,7 @@ def test_segments_are_apart_but_lend():
     assert learner.evidence("new").seen.sum() == 0
     lent = learner.probabilities("new")
     # as if it had seen 20 rounds with the others' rate of 1 in 100
-    as_if = Learner([0, 0.3])._books.chooser.policy
+    as_if = Learner([0, 0.3])._books.ledger.chooser.policy
     from stopwise.live.counters.tally import real_evidence
 
     want = as_if.probabilities(real_evidence(2, [20.0], [0.2], 0, 0), 1, learner.costs)
@@ -273,7 +274,7 @@ def test_segments_are_apart_but_lend():
 def test_drift_raises_an_alarm_and_not_without_cause():
     import numpy as np
 
-    heard = []
+    heard: list[Any] = []
     rng = np.random.default_rng(3)
     drift = Drift(window=100, false_alarm=1e-7)
     learner = Learner([0, 1], "fixed", drift=drift, on_drift=heard.append)
@@ -318,3 +319,15 @@ def test_many_threads():
     assert learner.rounds == 2400
     assert learner.evidence().seen[0, 2] == sum(depth == 2 for depth in depths)
     assert learner.evidence().seen[0, 1] == sum(depth >= 1 for depth in depths)
+
+
+@pytest.mark.parametrize("segment", [["x"], {"x": 1}, 5, None, b"x"])
+@pytest.mark.parametrize("settings", [{}, {"half_life": 5}, {"item_budget": 9}, {"mode": "shadow"}])
+def test_a_segment_that_is_no_text_is_refused_by_name(segment, settings):
+    learner = Learner([0, 1], mistake_cost=9, **settings)
+    for ask in (learner.begin, learner.evidence, learner.advice, learner.best_stage):
+        with pytest.raises(StopwiseError, match=r"segment: got .*, but need text"):
+            ask(segment)
+    with pytest.raises(StopwiseError, match=r"segment: got .*, but need text"):
+        learner.add_evidence(learner.evidence(), segment)
+    assert learner.segments == []

@@ -221,3 +221,21 @@ def test_policies_that_learn_from_rows_are_refused_by_name(policy):
 def test_a_half_life_is_refused_where_it_would_do_nothing():
     with pytest.raises(StopwiseError, match="half_life: got 100, but need None"):
         Learner([0.1, 1.0, 4.0], "per-item", mistake_cost=8, half_life=100)
+
+
+@pytest.mark.parametrize("policy", ["per-item-logistic", "uss-pd"])
+def test_policies_that_keep_whole_rounds_say_what_is_taken_live(policy: str) -> None:
+    with pytest.raises(StopwiseError, match=f"policy: got '{policy}'.* rule=\"rule.json\""):
+        Learner({"small": 1, "large": 5}, policy)
+
+
+def test_a_confidence_that_is_none_is_refused_and_costs_no_answer() -> None:
+    round = Learner({"small": 1, "large": 5}, "per-item", mistake_cost=40).begin()
+    for wrong in (float("nan"), float("inf"), "sure", True):
+        with pytest.raises(StopwiseError, match="confidence: got"):
+            round.observe("yes", confidence=wrong)  # type: ignore[arg-type]
+    assert round.outputs == []
+    small = Stage("small", lambda item: Reported("yes", confidence=float("nan")), cost=1)
+    cascade = Cascade([small, Stage("large", lambda item: "yes", 5)], "per-item", mistake_cost=40)
+    with pytest.warns(RuntimeWarning, match="confidence: got nan"):
+        assert cascade.answer(1).answer == "yes"

@@ -60,7 +60,7 @@ def test_anything_that_is_raised_while_loading_changes_nothing(tmp_path, monkeyp
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stopwise.live.counters.segments.checked_counters", interrupt)
+    monkeypatch.setattr("stopwise.live.counters.forms.checked_counters", interrupt)
     with pytest.raises(KeyboardInterrupt):
         learner.load(path)
     assert learner.to_form() == before

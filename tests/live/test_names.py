@@ -35,7 +35,7 @@ def test_an_unknown_keyword_is_refused_with_the_nearest_known_one(build, name, n
 
 def test_an_unknown_keyword_with_nothing_near_is_told_all_that_there_are():
     with pytest.raises(StopwiseError, match="known are"):
-        Learner([0, 1], zzz=1)
+        Learner([0, 1], **{"zzz": 1})
 
 
 def test_a_report_shows_itself():

@@ -29,15 +29,18 @@ from stopwise.live.comparing import (
     python_source,
     tool_call,
 )
+from stopwise.live.items.explaining import DecisionExplanation, DecisionStep
+from stopwise.live.items.figures import ItemFigures
+from stopwise.live.items.promise import PromiseFigures
 from stopwise.live.learner import Learner
-from stopwise.live.record import RoundRecord
-from stopwise.live.round import Advice, Round, RoundOutcome
+from stopwise.live.record import RoundOutcome, RoundRecord
+from stopwise.live.round import Advice, Round
 from stopwise.live.stores.base import StoreError
-from stopwise.live.stores.postgres import PostgresStore
-from stopwise.live.stores.queue import StoreStatus
+from stopwise.live.stores.databases.postgres import PostgresStore
+from stopwise.live.stores.databases.sqlite import SqliteStore
+from stopwise.live.stores.queueing.status import StoreStatus
 from stopwise.live.stores.round_log import RoundLog, read_rounds
 from stopwise.live.stores.snapshot import read_evidence
-from stopwise.live.stores.sqlite import SqliteStore
 from stopwise.live.watching.drift import Drift, DriftAlarm
 from stopwise.live.watching.explain import Explanation
 from stopwise.live.watching.report import LiveReport
@@ -56,9 +59,12 @@ __all__ = [
     "BudgetError",
     "Cascade",
     "Comparator",
+    "DecisionExplanation",
+    "DecisionStep",
     "Drift",
     "DriftAlarm",
     "Explanation",
+    "ItemFigures",
     "Learner",
     "LiveReport",
     "MisusedComparatorError",
@@ -66,6 +72,7 @@ __all__ = [
     "NoAnswerError",
     "Outcome",
     "PostgresStore",
+    "PromiseFigures",
     "Report",
     "Reported",
     "Retry",

@@ -17,15 +17,20 @@ from stopwise.live.batching.steps import answer_batch
 from stopwise.live.calling import background
 from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
+from stopwise.live.calling.clocks import Clock
 from stopwise.live.calling.hints import hint_at_costs
+from stopwise.live.calling.result import Together
 from stopwise.live.calling.runner import OnFailure, RoundRunner
 from stopwise.live.calling.stage import Stage
+from stopwise.live.interrupts import CallNote, SharedNote
 from stopwise.live.items.known import FeatureFunction, FeaturesOf, check_function
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.learner import DEFAULT_POLICY, Learner
+from stopwise.live.round import Round
 from stopwise.policies.base import Policy
 
-CostSource = Literal["known", "reported", "clock"]
+CostSource = Literal["known", "reported", "clock", "elapsed"]
+_CLOCKS: Mapping[str, Clock] = {"clock": "work", "elapsed": "elapsed"}
 
 
 class Cascade:
@@ -37,8 +42,9 @@ class Cascade:
         mistake_cost: what one wrong answer costs, in the units of the stages' costs.
         seed: of the depths that are drawn.
         costs: "known" uses the stages' costs; "reported" running means of what stages report with
-            `Reported`; "clock" running means of the seconds that calls take. Waiting for a free
-            thread is not counted; of an async stage, all the time until its call returns is.
+            `Reported`; "clock" running means of the seconds that calls work, "elapsed" of all the
+            seconds until their result is there. To "clock", waiting for a free thread or for a turn
+            of the event loop does not count (see `stopwise.live.calling.clocks`).
         on_failure: when a stage raises or runs out of time: "stop" with the last good answer,
             "skip" to the next stage (beyond the depth if need be), or "raise". Whichever it is,
             what was seen is counted.
@@ -81,9 +87,9 @@ class Cascade:
         if on_failure not in get_args(OnFailure):
             raise fail("on_failure", on_failure, "stop, skip or raise")
         if costs not in get_args(CostSource):
-            raise fail("costs", costs, "known, reported or clock")
+            raise fail("costs", costs, "known, reported, clock or elapsed")
         if "measured" in settings:
-            raise StopwiseError("measured: say costs='reported' or costs='clock' to a cascade")
+            raise StopwiseError("measured: say costs='reported', 'clock' or 'elapsed' to a cascade")
         known_settings("Cascade", settings, (*_OWN_SETTINGS, *LearnerKeywords.__optional_keys__))
         self.learner = Learner(
             {stage.name: stage.cost for stage in self.stages},
@@ -102,11 +108,12 @@ class Cascade:
         self.deadline = None if deadline is None else positive_number("deadline", deadline)
         self._caller = StageCaller(
             self.stages,
-            clock=costs == "clock",
+            clock=_CLOCKS.get(costs),
             workers=workers,
             as_labels=self.learner.reader.comparator.label == "exact",
         )
         self._runner = RoundRunner(self.learner, on_failure)
+        self._shares_budget = self.learner.shares_budget
         if costs == "known":
             hint_at_costs(self.learner)
 
@@ -140,16 +147,20 @@ class Cascade:
         if features is None and self._features is not None:
             features = self._features(item)
         round = self.learner.begin(segment, features)
+        together: Together | None = None
         try:
             if self.at_once and round.depth and not round.looks:
-                runner.tell_all(round, caller.call_together(item, round.depth, _left(until)))
+                together = Together(round.depth + 1, SharedNote)
+                caller.call_together(item, together, _left(until))
+                runner.tell_all(round, together.results)
+                together = None
             while runner.wants_more(round):
                 left = _left(until)
                 if left is not None and left <= LEAST_SECONDS and round.outputs:
                     break
-                runner.tell(round, caller.call(len(round.outputs), item, left))
-        except BaseException:
-            runner.give_up(round)
+                runner.tell(round, caller.call(len(round.outputs), item, left, round))
+        except BaseException as error:
+            _give_up(runner, round, error, together)
             raise
         return runner.conclude(round)
 
@@ -166,18 +177,24 @@ class Cascade:
         until = self._until(deadline)
         if features is None and self._features is not None:
             features = self._features(item)
-        round = self.learner.begin(segment, features)
+        if self._shares_budget:
+            round = await self.learner.begin_async(segment, features)
+        else:
+            round = self.learner.begin(segment, features)
+        together: Together | None = None
         try:
             if self.at_once and round.depth and not round.looks:
-                left = _left(until)
-                runner.tell_all(round, await caller.call_together_async(item, round.depth, left))
+                together = Together(round.depth + 1, CallNote)
+                await caller.call_together_async(item, together, _left(until))
+                runner.tell_all(round, together.results)
+                together = None
             while runner.wants_more(round):
                 left = None if until is None else _left(until)
                 if left is not None and left <= LEAST_SECONDS and round.outputs:
                     break
-                runner.tell(round, await caller.call_async(len(round.outputs), item, left))
-        except BaseException:
-            runner.give_up(round)
+                runner.tell(round, await caller.call_async(len(round.outputs), item, left, round))
+        except BaseException as error:
+            _give_up(runner, round, error, together)
             raise
         return await runner.conclude_async(round)
 
@@ -294,6 +311,15 @@ _OWN_SETTINGS = (
     "policy", "mistake_cost", "seed", "costs", "on_failure", "at_once", "workers", "deadline",
     "features",
 )  # fmt: skip
+
+
+def _give_up(
+    runner: RoundRunner, round: Round, error: BaseException, together: Together | None
+) -> None:
+    if together is None:
+        runner.give_up(round, error)
+    else:
+        runner.give_up_together(round, error, together)
 
 
 def _left(until: float | None) -> float | None:

@@ -24,7 +24,7 @@ _ALL: weakref.WeakSet[Forkable] = weakref.WeakSet()
 
 
 def watch_forks(one: Forkable) -> None:
-    """Let it be told of forks as long as it lives."""
+    """Call it at forks as long as it lives."""
     _ALL.add(one)
 
 

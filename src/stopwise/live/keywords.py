@@ -37,3 +37,7 @@ class LearnerKeywords(TypedDict, total=False):
     on_round: Callable[[RoundRecord], None] | None
     max_segments: int
     rule: AnyRule | str | Path | None
+    agree: float | None
+    level: float
+    look_rate: float
+    calls: str

@@ -10,13 +10,17 @@ from typing import Any, Unpack, overload
 from stopwise.checks import StopwiseError, fail, known_settings, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
-from stopwise.live.bookkeeper import Bookkeeper
-from stopwise.live.choosing.budgets import Budgets
+from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
+from stopwise.live.bookkeeping.funding import funded, funded_async
 from stopwise.live.choosing.readings import LiveReading, stage_by
 from stopwise.live.comparing import make_comparator
+from stopwise.live.comparing.naming import name_of
 from stopwise.live.comparing.reader import Reader
+from stopwise.live.counters.forms import counters_to_form, restored
+from stopwise.live.counters.segments import Counted
 from stopwise.live.items.rules import follow_rule, read_rule
 from stopwise.live.keywords import LearnerKeywords
+from stopwise.live.limits import check_probability
 from stopwise.live.round import Round
 from stopwise.live.settings import (
     LearnerSettings,
@@ -24,7 +28,7 @@ from stopwise.live.settings import (
     stage_index,
     stage_names_and_costs,
 )
-from stopwise.live.stores.queue import StoreStatus
+from stopwise.live.stores.queueing.status import StoreStatus
 from stopwise.live.stores.snapshot import read_snapshot, write_snapshot
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.live.watching.explain import Explanation, explain
@@ -66,6 +70,12 @@ class Learner:
         segment_strength: how many rounds the other segments' evidence may count for in a segment.
         rule: a per-item rule to begin with, or the file that `stopwise fit` wrote. The policy is
             then `per-item`, unless another that decides per item is named.
+        agree: promise that at least this share of the rounds has the answer of a full run; rounds
+            are full runs until that is proven. The policy is then `per-item`, unless another that
+            decides per item is named, and the mistake cost is not used.
+        level: how sure that is, at all times together.
+        calls: "cascade", each stage after those before it: live there is no other way yet.
+        look_rate: the share of rounds that run to the end to look, once the rule may stop early.
         max_segments: beyond this many, new segments are counted together, as "other".
         store: a `RoundLog`, `SqliteStore` or `PostgresStore`; without one, use `save` and `load`.
         on_round: called with the `RoundRecord` of every round that has ended.
@@ -95,7 +105,15 @@ class Learner:
         combine = options.get("combine")
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
         rule = read_rule(options.get("rule"))
-        made = make_policy("per-item" if rule is not None and policy == DEFAULT_POLICY else policy)
+        if options.get("calls", "cascade") != "cascade":
+            raise fail(
+                "calls", options["calls"],
+                "'cascade': live, a stage is called after those before it; report().saved_alone"
+                " says what the last stage alone would have saved or cost",
+            )  # fmt: skip
+        agree = options.get("agree")
+        given = rule is not None or agree is not None
+        made = make_policy("per-item" if given and policy == DEFAULT_POLICY else policy)
         made = follow_rule(made, rule)
         compare = make_comparator(options.get("comparator", "exact"))
         settings = LearnerSettings(
@@ -105,30 +123,25 @@ class Learner:
             policy=policy_text(made),
             measured=bool(measured),
             comparator=compare.label,
-            combine=None if combine is None else getattr(combine, "__qualname__", repr(combine)),
+            combine=None if combine is None else name_of(combine),
             half_life=options.get("half_life"),
             full_run_rate=options.get("full_run_rate", 0.0),
             mode=options.get("mode", "enforce"),
             run_to=stage_index("run_to", options.get("run_to", -1), names),
             segment_strength=options.get("segment_strength", 10.0),
+            agree=agree,
+            level=options.get("level", 0.95),
+            look_rate=options.get("look_rate", 0.1),
         )
         self.settings = settings
         self.policy = made
         self.reader = Reader(compare, combine)
         self._books = Bookkeeper(
-            settings,
-            known,
-            made,
-            self.reader,
-            seed=whole_number("seed", seed, least=0),
-            budgets=Budgets(options.get("item_budget"), options.get("run_budget")),
-            drift=options.get("drift"),
-            on_drift=options.get("on_drift"),
-            on_round=options.get("on_round"),
-            max_segments=whole_number("max_segments", options.get("max_segments", 10_000), least=1),
-            store=options.get("store"),
-            rule=rule,
+            settings, known, made, self.reader, whole_number("seed", seed, least=0), options, rule
         )
+        if not self._books.ledger.budgets.shared:
+            # One call fewer in every round.
+            self.begin = self._books.opener.begin  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         costs = ", ".join(
@@ -145,9 +158,17 @@ class Learner:
             segment: whose evidence it uses and adds to.
             features: what is known of the item, by name, for a policy that decides per item.
         """
-        if features is None:
-            return self._books.begin(segment)
-        return self._books.begin_knowing(segment, features)
+        books = self._books
+        return funded(books.ledger, lambda: books.opener.begin(segment, features))
+
+    async def begin_async(
+        self, segment: str = "", features: Mapping[str, Any] | None = None
+    ) -> Round:
+        """The same; where a store is asked for more of a shared budget, the event loop goes on."""
+        books = self._books
+        if not books.ledger.budgets.shared:
+            return self.begin(segment, features)
+        return await funded_async(books.ledger, lambda: books.opener.begin(segment, features))
 
     def begin_drawn(
         self,
@@ -172,8 +193,11 @@ class Learner:
         """
         if whole_number("depth", depth, least=0) >= self.stage_count:
             raise fail("depth", depth, f"a stage up to {self.stage_count - 1}")
-        round = self._books.begin(segment)
-        round.depth, round.probability = depth, float(probability)
+        chance = check_probability("probability", probability)
+        if advised is not None:
+            check_probability("advised", advised[1])
+        round = self.begin(segment)
+        round.depth, round.probability = depth, chance
         round.advised, round.advised_probability = advised or (None, 0.0)
         round.unusual = round.unusual or advised is not None
         return round
@@ -193,27 +217,36 @@ class Learner:
 
     def begin_many(self, size: int, segment: str) -> tuple[int, int, IntArray, list[float]]:
         """Begin rounds together: first sequence and number, their depths, their distribution."""
-        return self._books.begin_many(size, segment)
+        return self._books.opener.begin_many(size, segment)
 
     def round_of(
         self, sequence: int, number: int, segment: str, depth: int, p: Sequence[float]
     ) -> Round:
         """One of many rounds that were begun together, as an object."""
-        return Round(self._books, sequence, number, segment, depth, p[depth])
+        books = self._books
+        return books.ledger.round_class(books, sequence, number, segment, depth, p[depth])
 
-    def end_many(self, segment: str, depths: IntArray, codes: IntArray) -> FloatArray:
+    def end_many(
+        self, segment: str, depths: IntArray, codes: IntArray, mark: Counted | None = None
+    ) -> FloatArray:
         """Count rounds that all went to their depths; return what each cost.
 
         Args:
             segment: whose evidence they add to.
             depths: of every round.
             codes: a row for each round, a column for each stage: equal where outputs are, else -1.
+            mark: its attribute `counted` becomes True when they are, in the same step.
         """
-        return self._books.end_many(segment, depths, codes)
+        return self._books.end_many(segment, depths, codes, mark)
 
     def stops(self, round: Round) -> bool:
         """Whether a round that is decided per item stops after the stages it has called."""
         return self._books.stops(round)
+
+    @property
+    def shares_budget(self) -> bool:
+        """Whether other processes spend from the same budget."""
+        return self._books.ledger.budgets.shared
 
     @property
     def per_item(self) -> bool:
@@ -251,12 +284,12 @@ class Learner:
     @property
     def seed(self) -> int:
         """The seed of the depths that are drawn; after `load`, that of the snapshot."""
-        return self._books.seed
+        return self._books.ledger.seed
 
     @property
     def alarms(self) -> list[DriftAlarm]:
         """All drift alarms so far."""
-        return self._books.alarms
+        return self._books.ledger.listeners.alarms
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -266,7 +299,7 @@ class Learner:
     @property
     def rounds(self) -> int:
         """How many rounds have ended, in all segments and by all who share the store."""
-        with self._books.lock:
+        with self._books.ledger.lock:
             self._books.settle()
             return self._books.counters.pool.rounds
 
@@ -276,7 +309,7 @@ class Learner:
         >>> Learner([0, 1]).evidence().seen[0, 1]
         np.int64(0)
         """
-        with self._books.lock:
+        with self._books.ledger.lock:
             self._books.settle()
             return self._books.counters.peek(segment).evidence()
 
@@ -288,16 +321,18 @@ class Learner:
     @property
     def costs(self) -> Costs:
         """The costs that the rule uses now: those given, or running means."""
-        with self._books.lock:
-            return self._books.costs
+        with self._books.ledger.lock:
+            return self._books.ledger.prices.costs
 
     def probabilities(self, segment: str = "") -> list[float]:
         """The distribution of the next depth, with all that `begin` takes into account."""
-        with self._books.lock:
+        return funded(self._books.ledger, lambda: self._probabilities(segment))
+
+    def _probabilities(self, segment: str) -> list[float]:
+        ledger = self._books.ledger
+        with ledger.lock:
             self._books.settle()
-            deepest = self._books.budgets.deepest(
-                self._books.cumulative, self._books.counters.pool.spent
-            )
+            deepest = ledger.budgets.deepest(ledger.prices.cumulative, ledger.spent)
             if self.settings.mode != "enforce":
                 run_to = min(self.settings.run_to, deepest)
                 return [float(stage == run_to) for stage in range(self.stage_count)]
@@ -305,7 +340,7 @@ class Learner:
 
     def advice(self, segment: str = "") -> list[float]:
         """The distribution that enforcing would draw the next depth from, in any mode."""
-        with self._books.lock:
+        with self._books.ledger.lock:
             self._books.settle()
             return self._advice(segment, self.stage_count - 1)
 
@@ -315,7 +350,9 @@ class Learner:
         if tally.fast is not None and not tally.fast.sure:
             tally.renew_fast()
         number = counters.others + counters.begun + 1
-        return books.chooser.distribution(counters, tally, number, books.costs, deepest)
+        return books.ledger.chooser.distribution(
+            counters, tally, number, books.ledger.prices, deepest
+        )
 
     def best_stage(self, segment: str = "", reading: LiveReading = "weak-dominance") -> int:
         """Where to stop for good, by one reading of the evidence.
@@ -328,11 +365,11 @@ class Learner:
         >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).best_stage()
         1
         """
-        with self._books.lock:
+        with self._books.ledger.lock:
             self._books.settle()
             tally = self._books.counters.peek(segment)
             evidence = self._books.counters.evidence_for(tally)
-            return stage_by(reading, evidence, self._books.costs)
+            return stage_by(reading, evidence, self._books.ledger.prices.costs)
 
     @overload
     def explain(self, about: str = "") -> Explanation: ...
@@ -352,7 +389,7 @@ class Learner:
             return [] if self._books.items is None else self._books.items.explain(about)
         segment = about
         books = self._books
-        with books.lock:
+        with books.ledger.lock:
             books.settle()
             tally = books.counters.peek(segment)
             evidence = books.counters.evidence_for(tally)
@@ -362,27 +399,34 @@ class Learner:
                 self.stages,
                 self.policy.label(),
                 advice,
-                stage_by("weak-dominance", evidence, books.costs),
+                stage_by("weak-dominance", evidence, books.ledger.prices.costs),
                 evidence,
-                books.costs,
+                books.ledger.prices.costs,
             )
 
     def report(self, segment: str | None = None) -> LiveReport:
         """Counts of a segment, or of all together, and what advice would have saved."""
-        with self._books.lock:
+        with self._books.ledger.lock:
             self._books.settle()
             tally = (
                 self._books.counters.pool if segment is None else self._books.counters.peek(segment)
             )
-            report = report_of(tally, self.stages)
-            if segment is not None or not self._books.unrecorded:
+            ledger = self._books.ledger
+            last, unrecorded = ledger.prices.per_stage[-1], ledger.keeper.unrecorded
+            report = report_of(tally, self.stages, self.settings.promise, last)
+            if segment is not None or not unrecorded:
                 return report
             # Money is counted when it is spent, whether or not the round could be kept.
-            return replace(report, spent=self._books.spent, unrecorded=self._books.unrecorded)
+            return replace(
+                report,
+                spent=ledger.spent,
+                unrecorded=unrecorded,
+                saved_alone=(report.rounds + unrecorded) * last - ledger.spent,
+            )
 
     def add_evidence(self, evidence: Evidence, segment: str = "") -> None:
         """Start from evidence gathered elsewhere (a log, another learner, other prices)."""
-        self._books.add_evidence(segment, evidence)
+        self._books.ledger.add_evidence(segment, evidence)
 
     # ---- keeping -----------------------------------------------------------------------------
 
@@ -396,13 +440,13 @@ class Learner:
     def to_form(self) -> dict[str, Any]:
         """What a snapshot holds, as JSON would."""
         books = self._books
-        with books.lock:
+        with books.ledger.lock:
             books.settle()
-            state = books.counters.to_form()
-            if books.watch is not None:
+            state = counters_to_form(books.counters)
+            if books.ledger.watch is not None:
                 for name, part in state["segments"].items():
-                    part["drift"] = books.watch.form_of(name)
-            form = {"settings": self.settings.to_form(), "seed": books.seed, "state": state}
+                    part["drift"] = books.ledger.watch.form_of(name)
+            form = {"settings": self.settings.to_form(), "seed": books.ledger.seed, "state": state}
             if books.items is not None:
                 form["items"] = books.items.to_form()
             return form
@@ -431,21 +475,21 @@ class Learner:
         self.settings.check_same(form["settings"], what, exactly=fork is None)
         seed = whole_number("seed", form["seed"] if fork is None else fork, least=0)
         books = self._books
-        with books.lock:
+        with books.ledger.lock:
             books.settle()
-            counters = books.counters.restored(form["state"])
-            watch = books.watch and DriftWatch(self.stage_count, books.watch.settings)
+            counters = restored(books.counters, form["state"])
+            watch = books.ledger.watch and DriftWatch(self.stage_count, books.ledger.watch.settings)
             if watch is not None:
                 for name, part in form["state"]["segments"].items():
                     if part.get("drift") is not None:
                         watch.restore(name, part["drift"])
             if books.items is not None:
                 books.items.restore(form.get("items"))
-            books.replace(counters, watch, seed)
+            books.ledger.replace(counters, watch, seed)
 
     def refresh(self) -> None:
         """Write what is queued, and read what others have added to a shared store."""
-        self._books.refresh()
+        self._books.ledger.refresh()
 
     def flush(self) -> None:
         """Wait until all rounds that have ended are in the store."""
@@ -453,15 +497,19 @@ class Learner:
             self._books.queue.flush()
 
     def keep_promise(self) -> None:
-        """The same, but only where the store's durability is "round"."""
+        """The same where the store's durability is "round"; else, no round is late afterwards."""
         queue = self._books.queue
-        if queue is not None and queue.store.writing.durability == "round":
+        if queue is None:
+            return
+        if queue.store.writing.durability == "round":
             queue.flush()
+        else:
+            queue.catch_up()
 
     @property
     def store_status(self) -> StoreStatus:
         """How the store is doing: what is kept, queued, failed."""
-        return self._books.status()
+        return self._books.ledger.keeper.status()
 
     def close(self) -> None:
         """Count rounds that were forgotten, write what is queued, and let the store go."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stopwise.checks import (
     StopwiseError,
@@ -13,16 +14,38 @@ from stopwise.checks import (
     finite_number,
     known_keys,
     parse_json_object,
-    whole_number,
 )
 from stopwise.live.counters.pairs import Added, added_by, bits, pair_list, pair_number
 from stopwise.live.items.row import ItemRow
+from stopwise.live.limits import (
+    LARGEST_ROUND_COST,
+    MOST_ROUNDS,
+    check_cost,
+    check_probability,
+)
 
 MOST_STAGES = 1000
-_LARGEST = 2**62
 
 
-@dataclass(slots=True)
+class RoundOutcome(NamedTuple):
+    """What a round ended with: the answer, the stage that gave it, the cost of all calls.
+
+    `stage` is None, and so is the answer, where no stage answered.
+
+    >>> from stopwise.live import Learner
+    >>> round = Learner({"rule": 0, "model": 1}, "fixed:stage=1", mistake_cost=4).begin()
+    >>> round.observe("spam"); round.observe("ham")
+    >>> answer, stage, cost = round.end()
+    >>> answer, stage, cost
+    ('ham', 1, 1.0)
+    """
+
+    answer: Any
+    stage: int | None
+    cost: float
+
+
+@dataclass
 class RoundRecord:
     """A finished round.
 
@@ -162,9 +185,7 @@ class RoundRecord:
     @classmethod
     def _checked(cls, form: Mapping[str, Any], count: int) -> RoundRecord:
         called = _within("called", form["called"], 0, count)
-        probability = finite_number("probability", form["probability"])
-        if not 0 < probability <= 1 + 1e-9:
-            raise fail("probability", form["probability"], "a probability, above 0 and at most 1")
+        probability = check_probability("probability", form["probability"])
         segment = form.get("segment", "")
         abandoned = form.get("abandoned", False)
         outputs = form.get("outputs")
@@ -180,11 +201,16 @@ class RoundRecord:
             raise fail("advised", form["advised"], "[stage, cost, whether the answer is the same]")
         stage = form["stage"]
         confidences = _numbers("confidences", form.get("confidences"), called)
+        costs = _numbers("costs", form.get("costs"), called, least=0.0)
+        cost = check_cost("cost", form["cost"], LARGEST_ROUND_COST)
+        reported = math.fsum(one for one in costs or () if one is not None)
+        if cost < reported * (1 - 1e-9):
+            raise fail("cost", form["cost"], f"at least {reported:g}, what its calls cost")
         item = form.get("item")
         return cls(
-            number=_within("round", form["round"], 1, _LARGEST),
-            writer=_within("writer", form.get("writer", 0), 0, _LARGEST),
-            sequence=_within("sequence", form.get("sequence", form["round"]), 1, _LARGEST),
+            number=_within("round", form["round"], 1, MOST_ROUNDS),
+            writer=_within("writer", form.get("writer", 0), 0, MOST_ROUNDS),
+            sequence=_within("sequence", form.get("sequence", form["round"]), 1, MOST_ROUNDS),
             segment=segment,
             depth=_within("depth", form["depth"], 0, count - 1),
             probability=probability,
@@ -193,17 +219,30 @@ class RoundRecord:
             answered=answered,
             disagreed=_pair_mask("disagreed", form["disagreed"], called, answered),
             undecided=_pair_mask("undecided", form.get("undecided", ()), called, answered),
-            failed=_stages("failed", form.get("failed", ()), called),
-            costs=_numbers("costs", form.get("costs"), called, least=0.0),
-            cost=_cost("cost", form["cost"]),
+            failed=_failed(form.get("failed", ()), called, answered),
+            costs=costs,
+            cost=cost,
             abandoned=abandoned,
             advised=None if advised is None else _within("advised", advised, 0, count - 1),
-            advised_cost=_cost("advised", advised_cost),
+            advised_cost=check_cost("advised", advised_cost, LARGEST_ROUND_COST),
             advised_same=advised_same,
             outputs=outputs,
             confidences=confidences,
             item=None if item is None else ItemRow.from_form(item, called, confidences),
         )
+
+
+def same_answer(record: RoundRecord, stage: int) -> bool | None:
+    """Whether the answer after a stage is the one that was given; None where that is not known.
+
+    >>> record = RoundRecord(1, 0, 1, "", 2, 0.75, 2, 3, 0b101, 0b10)       # the second abstained
+    >>> same_answer(record, 1), same_answer(record, 2)
+    (False, True)
+    """
+    spoke = record.answered & ((2 << stage) - 1)
+    if not spoke or record.stage is None:
+        return None
+    return agreed(record, spoke.bit_length() - 1, record.stage)
 
 
 def agreed(record: RoundRecord, one: int, two: int) -> bool | None:
@@ -257,17 +296,17 @@ def _within(field: str, value: Any, least: int, most: int) -> int:
     return value
 
 
-def _cost(field: str, value: Any) -> float:
-    number = finite_number(field, value, "a finite number, 0 or more")
-    if number < 0:
-        raise fail(field, value, "a finite number, 0 or more")
-    return number
-
-
 def _stages(field: str, stages: Any, called: int) -> int:
     mask = 0
     for stage in stages:
         mask |= 1 << _within(field, stage, 0, called - 1)
+    return mask
+
+
+def _failed(stages: Any, called: int, answered: int) -> int:
+    mask = _stages("failed", stages, called)
+    if mask & answered:
+        raise fail("failed", stages, "stages that have not answered")
     return mask
 
 
@@ -279,10 +318,8 @@ def _numbers(
     if not isinstance(values, list) or len(values) > called:
         raise fail(field, values, f"a list of at most {called} numbers")
     for value in values:
-        if value is not None and (least is None or finite_number(field, value) >= least):
-            finite_number(field, value)
-        elif value is not None:
-            raise fail(field, value, "numbers, 0 or more")
+        if value is not None:
+            (finite_number if least is None else check_cost)(field, value)
     return values
 
 
@@ -303,15 +340,3 @@ def _as_text(output: Any) -> str:
         return str(output)
     except Exception:  # noqa: BLE001  # an output of a user: anything may happen
         return f"<{type(output).__name__} that cannot be written as text>"
-
-
-def check_whole(field: str, value: Any) -> int:
-    """A whole number that a store may hold.
-
-    >>> check_whole("begun", 3)
-    3
-    """
-    number = whole_number(field, value, least=0)
-    if number > _LARGEST:
-        raise fail(field, value, "a whole number below 2^62")
-    return number

@@ -1,38 +1,24 @@
-"""One round: its depth is known from the start, it is told outputs, it ends with an answer."""
+"""One round: its depth is known from the start, it takes outputs, it ends with an answer."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.evidence import ABSTAINED
-
-if TYPE_CHECKING:
-    from stopwise.live.comparing.reader import Comparison, Reader
-    from stopwise.live.items.path import ItemPath
-    from stopwise.live.items.row import Features
-    from stopwise.live.record import RoundRecord
-
-
-class RoundOutcome(NamedTuple):
-    """What a round ended with: the answer, the stage that gave it, the cost of all calls.
-
-    `stage` is None, and so is the answer, where no stage answered.
-
-    >>> from stopwise.live import Learner
-    >>> round = Learner({"rule": 0, "model": 1}, "fixed:stage=1", mistake_cost=4).begin()
-    >>> round.observe("spam"); round.observe("ham")
-    >>> answer, stage, cost = round.end()
-    >>> answer, stage, cost
-    ('ham', 1, 1.0)
-    """
-
-    answer: Any
-    stage: int | None
-    cost: float
+from stopwise.live.comparing.reader import Comparison, Reader
+from stopwise.live.counters.prefixes import Prefixes
+from stopwise.live.counters.segments import SegmentCounters
+from stopwise.live.interrupts import Begun, SharedNote
+from stopwise.live.items.path import ItemPath
+from stopwise.live.items.row import Features
+from stopwise.live.limits import check_cost
+from stopwise.live.record import RoundOutcome, RoundRecord
 
 
 class Advice(NamedTuple):
@@ -54,18 +40,33 @@ class Advice(NamedTuple):
     cost: float
 
 
-class Books(Protocol):
-    """What a round asks of whoever keeps the books; the bookkeeper has it all."""
+class CountedIn(Protocol):
+    """What ending a round the short way needs of those who count it."""
 
-    reader: Reader
+    counters: SegmentCounters
+    lock: threading.RLock
+
+
+class Books(Protocol):
+    """What a round needs of those who opened it."""
+
     stage_count: int
-    forgotten: deque[Round]
+    reader: Reader
+    quick: bool
+    prefixes: Prefixes
+
+    @property
+    def ledger(self) -> CountedIn:
+        """Where it is counted."""
 
     def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
-        """Count the round and give its answer."""
+        """Count a round and give its answer."""
+
+    def advised_cost(self, round: Round) -> float:
+        """What a round would have cost if the advice had been followed."""
 
     async def kept(self, round: Round) -> None:
-        """Wait until the round is in the store."""
+        """Wait until a round is in the store."""
 
 
 class Round:
@@ -76,7 +77,7 @@ class Round:
         segment: whose evidence it adds to.
         depth: the last stage to call.
         probability: the exact probability with which this depth was drawn.
-        outputs: the outputs told so far; None where a stage abstained or failed.
+        outputs: the outputs so far; None where a stage abstained or failed.
         confidences: how sure the stages said they are, as far as any said so; None elsewhere.
 
     >>> from stopwise.live import Learner
@@ -90,19 +91,21 @@ class Round:
     RoundOutcome(answer='ham', stage=1, cost=1.0)
     """
 
+    __slots__ = (
+        "__dict__", "__weakref__", "_books", "begun", "depth", "ended_with", "number",
+        "outputs", "probability", "segment", "sequence",
+    )  # fmt: skip
     # What most rounds never need stands on the class, so that beginning one stays cheap.
-    ended: bool = False
+    ended: bool = True
     unusual: bool = False  # there is more to count than outputs
     drawn_depth: int | None = None
     failed: int = 0
-    stage: int | None = None
-    cost: float = 0.0
     costs: list[float | None] | None = None
     confidences: list[float | None] | None = None
     advised: int | None = None
     advised_probability: float = 0.0
     place: int = 0  # its number among the rounds that go to the store
-    record: RoundRecord | None = None  # what happened, once ended; the short way leaves it out
+    record: RoundRecord | None = None  # what happened, once ended; the short ways leave it out
     reserved: float = 0.0
     errors: Sequence[tuple[int, object]] = ()
     compared: Comparison | None = None  # how the answers compare, once that is known
@@ -131,6 +134,7 @@ class Round:
         self.depth = depth
         self.probability = probability
         self.outputs: list[Any] = []
+        self.begun: Begun | SharedNote | None
 
     def observe(
         self, output: Any, cost: float | None = None, confidence: float | None = None
@@ -185,12 +189,35 @@ class Round:
             wait: with a store of durability "round", return when the round is kept; without, it is
                 kept a moment later (`Learner.flush` waits for all).
         """
-        return self._books.finish(self, len(self.outputs) <= self.depth, wait)
+        books, outputs = self._books, self.outputs
+        abandoned = len(outputs) <= self.depth
+        if books.quick and not (abandoned or self.unusual):
+            # The short way for rounds of which there is nothing to say but their outputs, with the
+            # same result (a test compares them).
+            try:
+                added, outcome = books.prefixes.known[tuple(outputs)]
+            except (KeyError, TypeError):
+                return books.finish(self, False, wait)
+            answer = outputs[-1]
+            if outcome[0] is not answer:  # 1 and True are one prefix, but not one answer
+                outcome = tuple.__new__(RoundOutcome, (answer, outcome[1], outcome[2]))
+            ledger = books.ledger
+            with ledger.lock:
+                counters = ledger.counters
+                tally = counters.tallies.get(self.segment)
+                if tally is not None and not self.ended:
+                    waiting = counters.pending if added.pairs else counters.quiet
+                    # Signal handlers run after calls: all of this is done, or none.
+                    self.ended_with = outcome
+                    self.__class__ = Round
+                    waiting.append((tally, added, None))
+                    return outcome
+        return books.finish(self, abandoned, wait)
 
     async def end_async(self) -> RoundOutcome:
         """The same, awaiting a comparator that is async or takes its time, and the store."""
         reader = self._books.reader
-        if reader.takes_time and len(self.outputs) > 1 and self.compared is None:
+        if reader.blocks and len(self.outputs) > 1 and self.compared is None:
             self.compared = await reader.compare_async(self.outputs)
         outcome = self.end(wait=False)
         await self.kept()
@@ -200,9 +227,25 @@ class Round:
         """Once ended: wait until the round is in the store, if that is what `durability` asks."""
         await self._books.kept(self)
 
-    def abandon(self) -> RoundOutcome:
-        """Give the round up: what it saw is counted all the same."""
-        return self._books.finish(self, True)
+    def abandon(self, *, wait: bool = True) -> RoundOutcome:
+        """Give the round up: what it saw is counted all the same.
+
+        Args:
+            wait: see `end`.
+        """
+        return self._books.finish(self, True, wait)
+
+    @property
+    def stage(self) -> int | None:
+        """Once ended: the stage whose answer was given; None where no stage answered."""
+        outcome: RoundOutcome | None = getattr(self, "ended_with", None)
+        return None if outcome is None else outcome.stage
+
+    @property
+    def cost(self) -> float:
+        """Once ended: the cost of all calls."""
+        outcome: RoundOutcome | None = getattr(self, "ended_with", None)
+        return 0.0 if outcome is None else outcome.cost
 
     @property
     def called(self) -> int:
@@ -214,13 +257,11 @@ class Round:
         """In the modes shadow and advise, once ended: what enforcing would have done."""
         if self.advised is None:
             return None
-        cost = 0.0 if self.record is None else self.record.advised_cost
+        cost = self._books.advised_cost(self) if self.ended else 0.0
         return Advice(self.advised, self.advised_probability, self.answer_after(self.advised), cost)
 
     def _note_cost(self, stage: int, cost: float) -> None:
-        value = finite_number("cost", cost, "a number, 0 or more")
-        if value < 0:
-            raise fail("cost", cost, "a number, 0 or more")
+        value = check_cost("cost", cost)
         self.unusual = True
         if self.costs is None:
             self.costs = []
@@ -231,7 +272,7 @@ class Round:
         if self.ended:
             raise StopwiseError(f"round {self.number} has ended; begin another")
         raise StopwiseError(
-            f"round {self.number} stops at stage {self.depth}, which has been told already"
+            f"round {self.number} stops at stage {self.depth}, whose output is there already"
         )
 
     def __enter__(self) -> Round:
@@ -246,14 +287,48 @@ class Round:
         if not self.ended:
             self._books.finish(self, kind is not None or len(self.outputs) <= self.depth)
 
-    def __del__(self) -> None:
-        # No lock may be taken here: the collector can run while this thread holds it. The round is
-        # counted the next time the learner is used.
-        if not self.ended:
-            books = getattr(self, "_books", None)
-            if books is not None:
-                books.forgotten.append(self)
+    @property
+    def was_made(self) -> bool:
+        """Whether there is all of it: False where an interrupt cut its making in two."""
+        return hasattr(self, "outputs")
 
     def __repr__(self) -> str:
-        state = "ended" if self.ended else f"told {len(self.outputs)} of {self.depth + 1}"
+        state = "ended" if self.ended else f"{len(self.outputs)} outputs of {self.depth + 1}"
         return f"Round({self.number}, depth {self.depth}, {state})"
+
+
+class OpenRound(Round):
+    """A round that has not ended; when it ends, its class becomes `Round`."""
+
+    __slots__ = ()
+    ended = False
+
+
+Dropped = defaultdict[Round, Callable[[], int]]
+"""Open rounds of one learner that nobody holds any more, as keys."""
+
+
+def dropped_rounds() -> tuple[Dropped, type[OpenRound]]:
+    """Where open rounds of one learner go when they are dropped, and the class of such rounds.
+
+    No line of Python may run when a round is dropped: the collector can run while this thread holds
+    a lock, and what a signal handler raises in `__del__` is lost with the round. So it is written
+    in parts that are compiled: Python looks `__del__` up, which is a property, so `dropped[round]`
+    is asked for, which keeps the round and gives something that can be called. Python does so once
+    for each round. The class, the rounds and their learner hold each other, and go together.
+
+    >>> dropped, kind = dropped_rounds()
+    >>> round = kind.__new__(kind)
+    >>> del round
+    >>> len(dropped)
+    1
+    """
+    dropped: Dropped = defaultdict(partial(partial, int))
+
+    class LearnersRound(OpenRound):
+        """An open round of this learner."""
+
+        __slots__ = ()
+        __del__ = property(dropped.__getitem__)
+
+    return dropped, LearnersRound

@@ -1,4 +1,4 @@
-"""What a learner was told, as against what it learned: checked once, compared on restore."""
+"""What a learner was given, as against what it learned: checked once, compared on restore."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, Literal, get_args
 
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import Costs
+from stopwise.live.limits import check_cost
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.agreement_guard import AgreementGuard
 from stopwise.policies.registry import policy_to_json, same_policy_text
 
 Mode = Literal["enforce", "advise", "shadow"]
@@ -18,6 +20,8 @@ Mode = Literal["enforce", "advise", "shadow"]
 _MEANING = ("stages", "costs", "measured", "comparator", "combine", "half_life")
 # These say what is decided from them: to go on exactly they must be the same too.
 _DECIDING = ("mistake_cost", "policy", "full_run_rate", "mode", "run_to", "segment_strength")
+# And these, where there is a promise of agreement.
+_PROMISE = ("agree", "level", "look_rate")
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,9 @@ class LearnerSettings:
     mode: Mode = "enforce"
     run_to: int = 0
     segment_strength: float = 10.0
+    agree: float | None = None
+    level: float = 0.95
+    look_rate: float = 0.1
 
     def __post_init__(self) -> None:
         if self.half_life is not None:
@@ -60,6 +67,15 @@ class LearnerSettings:
         accepted = "a number of rounds, 0 or more"
         if finite_number("segment_strength", self.segment_strength, accepted) < 0:
             raise fail("segment_strength", self.segment_strength, accepted)
+        if self.promise is not None and self.run_to != len(self.stages) - 1:
+            raise fail("run_to", self.stages[self.run_to], "the last stage, under a promise")
+
+    @property
+    def promise(self) -> AgreementGuard | None:
+        """What agreement is promised, if any is."""
+        if self.agree is None:
+            return None
+        return AgreementGuard(self.agree, self.level, self.look_rate)
 
     @property
     def discount(self) -> float:
@@ -68,7 +84,11 @@ class LearnerSettings:
 
     def to_form(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {**asdict(self), "stages": list(self.stages), "costs": list(self.costs)}
+        form = {**asdict(self), "stages": list(self.stages), "costs": list(self.costs)}
+        if self.agree is None:  # as settings were written before there were promises
+            for name in _PROMISE:
+                del form[name]
+        return form
 
     def check_same(self, form: Any, what: str, *, exactly: bool) -> None:
         """Refuse counters that were gathered, or decisions made, under other settings.
@@ -95,6 +115,18 @@ class LearnerSettings:
                     f"{what}: {field} is {_shown(form[field])} there, but {_shown(mine[field])}"
                     f" here; {remedy}"
                 )
+        self._check_same_promise(form, what, exactly=exactly)
+
+    def _check_same_promise(self, form: Mapping[str, Any], what: str, *, exactly: bool) -> None:
+        theirs = [form.get(name) for name in _PROMISE]
+        mine = [self.to_form().get(name) for name in _PROMISE]
+        # What was found by looking at one rate says something else at another rate.
+        other_rate = None not in (theirs[0], mine[0]) and theirs[-1] != mine[-1]
+        if other_rate or (exactly and theirs != mine):
+            raise StopwiseError(
+                f"{what}: {', '.join(_PROMISE)} are {_shown(theirs)} there, but {_shown(mine)}"
+                " here; a promise goes on only as it was made"
+            )
 
 
 def _same(field: str, one: Any, two: Any) -> bool:
@@ -142,6 +174,8 @@ def stage_names_and_costs(
         given = stages
         names = ()
     costs = Costs.from_stages(given, mistake_cost)
+    for name, cost in zip(names or _numbered(costs.stage_count), given, strict=True):
+        check_cost(f"costs: {name}", cost)
     return names or _numbered(costs.stage_count), tuple(map(float, given)), costs
 
 

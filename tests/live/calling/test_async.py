@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from stopwise import StopwiseError
@@ -210,6 +211,40 @@ def test_a_batch_stage_that_yields_is_refused_at_once():
     stages = [Stage("a", generated, batch=True), Stage("b", generated, 1, batch=True)]
     with pytest.raises(MisusedStageError, match="stage a: returned a generator"):
         Cascade(stages, "fixed").answer_many([1, 2]).collect()
+
+
+async def later(item):
+    return item
+
+
+def whole(make):
+    return lambda items: make(items[0])
+
+
+def each(make):
+    return lambda items: [make(item) for item in items]
+
+
+@pytest.mark.parametrize("way", ["answer", "async", "many", "many async"])
+@pytest.mark.parametrize(
+    ("stage", "kind"),
+    [
+        (each(later), "coroutine"),
+        (each(lambda item: Reported(later(item))), "coroutine"),
+        (each(generated), "generator"),
+        (each(generated_async), "async_generator"),
+        (each(iter_of := lambda item: iter([item])), "list_iterator"),
+        (lambda items: np.array([iter_of(item) for item in items] + [None])[:-1], "list_iterator"),
+        (lambda items: map(str, items), "map"),
+        (whole(generated), "generator"),
+    ],
+)
+def test_a_batch_stage_is_refused_in_the_same_cases_one_by_one_and_many(way, stage, kind):
+    stages = [Stage("a", str), Stage("b", stage, 1, batch=True)]
+    cascade = Cascade(stages, "fixed", on_failure="skip")
+    with pytest.raises(MisusedStageError, match=f"stage b: returned a {kind}"):
+        ask(cascade, way)
+    assert cascade.learner.report().spent == 1  # it was called
 
 
 @pytest.mark.parametrize("timeout", [None, 5.0])

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -178,7 +179,7 @@ def raising(*arguments):
 @pytest.mark.parametrize("what", ["combine", "comparator", "store"])
 @pytest.mark.parametrize("strict", [False, True])
 def test_bookkeeping_costs_no_answer(way, what, strict, tmp_path):
-    settings = {}
+    settings: dict[str, Any] = {}
     if what == "store":
         settings["store"] = RoundLog(tmp_path / "rounds")
     else:

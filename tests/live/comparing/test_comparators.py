@@ -3,7 +3,9 @@
 import asyncio
 import functools
 import json
+import re
 import threading
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -268,7 +270,9 @@ def test_tool_calls():
     assert same.agrees(plain, {"name": "buy", "arguments": {"sum": 5, "to": "Ann"}}) is False
     assert same.agrees([plain, forms[1]], [plain]) is False
     assert same.agrees({"name": "f"}, {"name": "f", "arguments": ""}) is True
-    for unreadable in ("text", {}, [], {"name": 3}, {"name": "f", "arguments": "oops"}, None):
+    oops = {"name": "f", "arguments": "oops"}
+    unreadables: tuple[Any, ...] = ("text", {}, [], {"name": 3}, oops, None)
+    for unreadable in unreadables:
         assert same.agrees(plain, unreadable) is None
 
 
@@ -445,11 +449,12 @@ def test_a_judge_is_asked_once_about_a_pair_in_either_order():
 
 
 def test_what_a_comparator_may_say():
-    assert by(lambda one, two: np.bool_(True)).agrees(1, 2) is True
-    assert by(lambda one, two: 0).agrees(1, 2) is False
+    by_any: Any = by  # what is said here is not always a bool
+    assert by_any(lambda one, two: np.bool_(True)).agrees(1, 2) is True
+    assert by_any(lambda one, two: 0).agrees(1, 2) is False
     for said in (None, 0.5, "yes", [True], object()):
         with pytest.raises(MisusedComparatorError, match=r"need True or False \(judge"):
-            by(lambda one, two, said=said: said).agrees(1, 2)
+            by_any(lambda one, two, said=said: said).agrees(1, 2)
     with pytest.raises(MisusedComparatorError, match="its key is a map"):
         by_key(lambda text: map(str, text)).agrees("a", "b")
     assert by_key(lambda text: None).agrees("a", "b") is None
@@ -480,3 +485,131 @@ def test_a_comparator_may_use_the_learner_from_another_thread():
         round.observe("x")
         round.observe("y")
     assert learner.evidence().disagreed[0, 1] == 0
+
+
+class Near:
+    """A comparator with a setting."""
+
+    def __init__(self, most, **more):
+        self.most = most
+        self.__dict__.update(more)
+
+    def __call__(self, one, two):
+        return abs(one - two) <= self.most
+
+    def agrees(self, one, two):
+        return abs(one - two) <= self.most
+
+    @classmethod
+    def always(cls, one, two):
+        return True
+
+
+class Slotted:
+    __slots__ = ("most",)
+
+    def __init__(self, most):
+        self.most = most
+
+    def __call__(self, one, two):
+        return abs(one - two) <= self.most
+
+
+def test_objects_and_methods_of_different_state_have_labels_of_their_own():
+    def make():
+        near, far = Near(1), Near(2)
+        return [
+            by(near).label,
+            by(far).label,
+            by(near.agrees).label,
+            by(far.agrees).label,
+            by(Near(1, words={"a", "b"}, inner=Near(3))).label,
+            by(Near(1, words={"a", "b"}, inner=Near(4))).label,
+            by(Slotted(1)).label,
+            by(Slotted(2)).label,
+            by(Near.always).label,
+            by(lambda one, two: near(one, two)).label,
+            by(lambda one, two: far(one, two)).label,
+            by(lambda one, two, *, most=1: abs(one - two) <= most).label,
+            by(lambda one, two, *, most=2: abs(one - two) <= most).label,
+            by(functools.partial(Near(1).agrees)).label,
+            by(functools.partial(Near(2).agrees)).label,
+            by_key({"a": 1}.get).label,
+            by_key({"a": 2}.get).label,
+            by_key(re.compile("a+").match).label,
+            by_key(re.compile("b+").match).label,
+            by_key(functools.lru_cache(lambda text: text[0])).label,
+            by_key(functools.lru_cache(lambda text: text[1])).label,
+        ]
+
+    labels = make()
+    assert len(set(labels)) == len(labels)
+    assert make() == labels  # and the same in the next run
+
+
+def test_state_that_cannot_be_written_down_needs_a_label():
+    near = Near(1, client=object(), lock=threading.Lock())
+    for function in (near, near.agrees):
+        with pytest.raises(StopwiseError, match="label="):
+            by(function)
+    assert by(near, label="near").label == "near"
+    vars(near)["label"] = "near 1"
+    assert by(near).label == "by(near 1)"
+
+
+@pytest.mark.parametrize("way", ["lambda", "object", "method"])
+def test_snapshots_of_two_votes_do_not_mix(tmp_path, way):
+    def vote(at):
+        if way == "lambda":
+            return lambda outputs: outputs[at]
+        return Near(at) if way == "object" else Near(at).agrees
+
+    first = Learner([0, 1], combine=vote(0))
+    first.save(tmp_path / "snapshot.json")
+    Learner([0, 1], combine=vote(0)).load(tmp_path / "snapshot.json")
+    with pytest.raises(StopwiseError, match="combine"):
+        Learner([0, 1], combine=vote(-1)).load(tmp_path / "snapshot.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wrong answer: B",
+        "The wrong option is (B)",
+        "The least likely answer is B",
+        "The worst choice is B",
+        "The incorrect answer is B.",
+        "An unlikely answer is B",
+        "I doubt it is B",
+        "I doubt that the answer is B",
+        "I rule out option B",
+        "I would avoid option B",
+        "I disagree with B",
+        "Choice B fails",
+        "Option B does not fit",
+        "Option B contradicts the text",
+        "B is the worst",
+        "It is hardly B",
+        "The only false option is B",
+        "The answer that is excluded: B",
+    ],
+)
+def test_a_letter_that_is_spoken_against_was_not_chosen(text):
+    assert letter().agrees(text, "B") is None
+    assert letter().agrees(f"**{text}**", "B") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is B. A is wrong because it is too small.",
+        "The most likely answer is B",
+        "A fails, so the answer is B",
+        "Without doubt, the answer is B",
+        "The best choice is (B)",
+        "The correct option is B",
+        "Answer: B\nThe wrong ones are left out.",
+    ],
+)
+def test_a_letter_that_is_stated_stays_chosen(text):
+    assert letter().agrees(text, "B")

@@ -1,6 +1,7 @@
 """Features beyond the segment: told with an item, binned into its situation, used by rules."""
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,7 +149,7 @@ def test_a_rule_of_regressions_is_kept_through_a_store(tmp_path):
     ],
 )
 def test_what_is_no_feature_is_refused_before_a_stage_is_called(features, message):
-    calls = []
+    calls: list[Any] = []
     stages = [Stage("a", calls.append), Stage("b", calls.append, cost=1)]
     cascade = Cascade(stages, "per-item", mistake_cost=10)
     with pytest.raises(StopwiseError, match=message):

@@ -1,9 +1,13 @@
 """Figures from full runs: their intervals hold the truth as often as they say."""
 
+import json
+
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 from made_up_cascades import made_up
+from stopwise.checks import StopwiseError
 from stopwise.live import Learner
 from stopwise.live.items.figures import NAMES, add_item, figures_of_items
 from stopwise.live.items.row import ItemRow
@@ -29,7 +33,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         found = figures_of_items(values, 0)
         truth = 1 - np.mean(early & ~full & differs)
         low, high = found.agreement_interval
-        held += low <= truth <= high
+        held += bool(low <= truth <= high)
         errors.append(found.agreement - truth)
         low, high = found.saved_interval
         held_costs += low <= whole.sum() - given.sum() <= high
@@ -58,9 +62,34 @@ def test_a_learner_reports_them_and_known_costs_are_exact(tmp_path):
     low, high = found.agreement_interval
     assert low <= np.mean(agree) <= high
     assert high - low < 0.2
-    assert "have the last stage's answer" in str(report)
+    assert "have a full run's answer" in str(report)
     learner.save(tmp_path / "snapshot.json")
     other = Learner(costs, "per-item", mistake_cost=8.0, seed=1, full_run_rate=0.2)
     other.load(tmp_path / "snapshot.json")
     assert other.report().items == found
     assert Learner(costs).report().items is None
+
+
+def test_savings_against_the_last_stage_alone_and_the_report_as_json():
+    learner = Learner({"small": 1.0, "large": 5.0}, "fixed:stage=0", mistake_cost=40)
+    for _ in range(10):
+        with learner.begin() as round:
+            round.observe("yes")
+    report = learner.report()
+    assert report.saved_alone == 10 * 5 - 10 * 1
+    form = json.loads(json.dumps(report.to_dict()))
+    assert (form["saved_alone"], form["calls"], form["items"]) == (40, [10, 0], None)
+    deep = Learner({"small": 1.0, "large": 5.0}, "fixed:stage=1", mistake_cost=40)
+    with deep.begin("a") as round:
+        round.observe("yes")
+        round.observe("no", cost=7.0)
+    assert deep.report().saved_alone == 5 - 8
+    assert deep.report("a").saved_alone == -3
+    with pytest.raises(StopwiseError, match="calls: got 'alone', but need 'cascade'"):
+        Learner({"small": 1.0, "large": 5.0}, calls="alone")
+    items = Learner({"small": 1.0, "large": 5.0}, agree=0.9)
+    with items.begin() as round:
+        round.observe("yes")
+        round.observe("yes")
+    form = json.loads(json.dumps(items.report().to_dict()))
+    assert form["promise"]["rounds"] == form["items"]["rounds"] == 1

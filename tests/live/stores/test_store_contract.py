@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from store_kinds import STAGES, kill_test, kind, play, postgres, shared
@@ -40,7 +41,8 @@ def test_a_batch_that_is_tried_again_after_a_lost_commit_counts_once(shared, pla
     learner = shared.learner(keep_rounds=True)
     play(learner, 5)
     store = learner._books.queue.store
-    append, lost = store.append, []
+    append = store.append
+    lost: list[Any] = []
 
     def append_and_lose_the_answer(first, records):
         alarms = append(first, records)
@@ -214,10 +216,15 @@ def test_only_segments_that_changed_are_read_again(shared, play):
     for at in range(30):
         play(one, 1, f"s{at}")
     two.refresh()
-    store = two._books.queue.store
+    counters = two._books.queue.store._rows
     read = []
-    by_segment = store._by_segment
-    store._by_segment = lambda rows: read.append(list(rows)) or by_segment(read[-1])
+    by_segment = counters.by_segment
+
+    def read_by_segment(rows):
+        read.append(list(rows))
+        return by_segment(read[-1])
+
+    counters.by_segment = read_by_segment
     play(one, 1, "s3")
     play(two, 1, "s4")
     assert {segment for rows in read for segment, _, _ in rows} == {"s3", "s4"}
@@ -229,7 +236,7 @@ def test_only_segments_that_changed_are_read_again(shared, play):
 def test_one_name_used_twice_at_the_same_time_is_refused(shared, play):
     one = shared.learner(writer="web")
     play(one, 3)
-    with pytest.raises(StopwiseError, match="another process is using the writer's name 'web'"):
+    with pytest.raises(StopwiseError, match="using the writer's name 'web'"):
         shared.learner(writer="web")
     play(one, 3)
     one.close()
@@ -314,7 +321,7 @@ def test_a_budget_holds_when_rounds_cannot_be_recorded(kind):
 
 
 def test_the_drift_bet_goes_on_after_restarts(kind, play):
-    heard = []
+    heard: list[Any] = []
     settings = {"drift": Drift(window=20), "on_drift": heard.append}
     for _ in range(30):
         learner = kind.learner("fixed", stages=[0, 1], learner=settings)

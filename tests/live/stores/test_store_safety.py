@@ -9,6 +9,7 @@ import stat
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 from store_kinds import STAGES, kind, play, postgres, shared
@@ -271,10 +272,10 @@ AWKWARD = [
 
 
 def test_outputs_that_json_cannot_hold_are_written_as_text(kind):
-    deep = []
+    deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    cycle = []
+    cycle: list[Any] = []
     cycle.append(cycle)
     learner = kind.learner("fixed", keep_outputs=True, stages=[0, 1])
     for output in [*AWKWARD, deep, cycle]:

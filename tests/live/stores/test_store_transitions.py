@@ -7,6 +7,7 @@ import random
 import signal
 import sqlite3
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_a_restart_goes_on_as_if_it_had_never_stopped(kind):
     if kind.shared:  # a writer draws numbers of its own
         twin = per_item(kind, policy, writer="one", cascade="twin")
     expected = [play_item(twin, item) for item in range(count)]
-    found = []
+    found: list[Any] = []
     for stop in (3, 4, 10, 16, 50, 150, 256, 265, count):
         learner = per_item(kind, policy, writer="one")
         found += [play_item(learner, item) for item in range(len(found), stop)]
@@ -189,7 +190,8 @@ def _memory(binning):
 
 
 def _row(said, full):
-    groups, labels = [], []
+    groups: list[Any] = []
+    labels: list[Any] = []
     for label, _ in said:
         known = [group for group, other in zip(groups, labels, strict=True) if other == label]
         fresh = max(groups, default=-1) + 1

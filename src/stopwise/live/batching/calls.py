@@ -15,9 +15,10 @@ from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import StageCaller, failure
 from stopwise.live.calling.errors import NoAnswerError, describe
 from stopwise.live.calling.jobs import Attempt
-from stopwise.live.calling.outputs import check_output
+from stopwise.live.calling.outputs import check_outputs
 from stopwise.live.calling.result import CallResult
 from stopwise.live.calling.runner import RoundRunner
+from stopwise.live.interrupts import SharedNote
 from stopwise.live.round import Round
 
 _T = TypeVar("_T")
@@ -58,17 +59,24 @@ class BatchCalls:
                     step = steps.send(result)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
+        except BaseException:
+            steps.close()
+            raise
 
     # ---- one step ----------------------------------------------------------------------------
 
     def _take(self, step: Step) -> Any:
         caller = self._caller
         if isinstance(step, CallBatch):
-            return self._whole(step, *caller.persist(step.stage, step.items, step.limit))
+            return self._whole(step, *caller.persist(*step))
         if isinstance(step, CallEach):
             if caller.is_async[step.stage]:
-                return background.run(self._each_async(step), _LOOP_FIX)
-            for at, item in enumerate(zip(each(step.items), _limits(step), strict=False)):
+                shared = [SharedNote() for _ in step.notes]
+                for note, one in zip(step.notes, shared, strict=True):
+                    note.begun = one
+                return background.run(self._each_async(step._replace(notes=shared)), _LOOP_FIX)
+            items = zip(each(step.items), _limits(step), step.notes, strict=True)
+            for at, item in enumerate(items):
                 step.results[at] = caller.call(step.stage, *item)
             return self._note(step)
         if self._runner.learner.reader.comparator.is_async:
@@ -78,7 +86,7 @@ class BatchCalls:
     async def _take_async(self, step: Step) -> Any:
         caller = self._caller
         if isinstance(step, CallBatch):
-            tried = await caller.persist_async(step.stage, step.items, step.limit)
+            tried = await caller.persist_async(*step)
             return self._whole(step, *tried)
         if isinstance(step, CallEach):
             return await self._each_async(step)
@@ -88,11 +96,11 @@ class BatchCalls:
         cost = self._caller.cost_of(step.stage, tried, calls, len(step.items))
         if tried.error is not None:
             return failure(tried, cost)
-        check_output(self._caller.stages[step.stage].name, tried.value)
+        check_outputs(self._caller.stages[step.stage].name, tried.value)
         return CallResult(tried.value, cost, seconds=tried.seconds)
 
     async def _each_async(self, step: CallEach) -> None:
-        items = zip(each(step.items), _limits(step), strict=False)
+        items = zip(each(step.items), _limits(step), step.notes, strict=True)
         await _gather(
             lambda item: self._caller.call_async(step.stage, *item),
             items,
@@ -114,7 +122,7 @@ class BatchCalls:
     # ---- ending rounds -----------------------------------------------------------------------
 
     async def _conclude_async(self, step: Conclude) -> list[Answer]:
-        if not self._runner.learner.reader.takes_time:
+        if not self._runner.learner.reader.blocks:
             answers = [self._concluded(round) for round in step.rounds]
             kept = await asyncio.to_thread(self._runner.wait_for_store)
             return answers if kept else [replace(one, recorded=False) for one in answers]
@@ -154,6 +162,9 @@ def _drive(steps: Steps, take: Callable[[Step], Any]) -> Batch:
                 step = steps.send(result)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
+    except BaseException:
+        steps.close()  # an interrupt between two steps: what was called is counted now
+        raise
 
 
 def _limits(step: CallEach) -> Iterable[float | None]:

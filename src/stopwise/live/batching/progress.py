@@ -1,4 +1,4 @@
-"""How far a run over many items has come: a bar on a terminal, or a function that is told."""
+"""How far a run over many items has come: a bar on a terminal, or a function that is called."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 and is sent what came of it. So sync and async callers follow one and the same course.
 
 Where nothing is in the way (answers compared as they are, no store, no failures) the rounds of a
-batch are columns from end to end. Everywhere else they are `Round` objects, told one by one; a
+batch are columns from end to end. Everywhere else they are `Round` objects, recorded one by one; a
 batch turns from the one into the other at the stage where it becomes necessary.
 """
 
@@ -23,7 +23,9 @@ from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.result import CallResult, results_of
 from stopwise.live.calling.runner import RoundRunner
 from stopwise.live.choosing.budgets import BudgetError
-from stopwise.live.round import Round, RoundOutcome
+from stopwise.live.interrupts import CallNote, Note, calls_begun
+from stopwise.live.record import RoundOutcome
+from stopwise.live.round import Round
 from stopwise.problem import IntArray
 
 
@@ -32,7 +34,8 @@ class CallBatch(NamedTuple):
 
     stage: int
     items: Any
-    limit: float | None = None
+    limit: float | None
+    note: Note
 
 
 class CallEach(NamedTuple):
@@ -45,6 +48,7 @@ class CallEach(NamedTuple):
     items: Any
     limits: Sequence[float] | None
     results: list[CallResult | None]
+    notes: Sequence[Note]
 
 
 class Conclude(NamedTuple):
@@ -100,7 +104,7 @@ def _segment(segments: str | Sequence[str], at: int) -> str:
     return segments if isinstance(segments, str) else segments[at]
 
 
-# ---- rounds told one by one ------------------------------------------------------------------
+# ---- rounds one by one -----------------------------------------------------------------------
 
 
 def _in_rounds(
@@ -109,14 +113,15 @@ def _in_rounds(
     items: Any,
     rounds: Sequence[Round],
     deadline: float | None = None,
-    told: Sequence[CallResult] = (),
+    known: _Called | None = None,
 ) -> Generator[Step, Any, list[Answer]]:
     """Stage after stage, each on the items whose rounds want it; all may begin part way.
 
     Args:
-        told: results of the next stage, where it has been called already.
+        known: what came of the next stage, where it has been called already.
     """
     left = None if deadline is None else [deadline] * len(rounds)
+    called = known
     try:
         for at, stage in enumerate(caller.stages):
             rows = [
@@ -128,50 +133,60 @@ def _in_rounds(
             ]
             if not rows:
                 continue
-            results = told
-            if not results:
+            if called is None or called.stage != at:
                 part = take(items, np.asarray(rows))
                 limits = None if left is None else [left[k] for k in rows]
+                found: list[CallResult | None] = [None] * len(rows)
                 if stage.batch:
-                    whole = yield CallBatch(at, part, None if limits is None else min(limits))
-                    results = results_of(stage, whole, len(rows), clock=caller.clock)
+                    note = CallNote()
+                    called = _Called(at, rows, found, [note] * len(rows))
+                    whole = yield CallBatch(at, part, min(limits) if limits else None, note)
+                    found[:] = results_of(stage, whole, len(rows), clock=caller.clock is not None)
                 else:
-                    found: list[CallResult | None] = [None] * len(rows)
-                    try:
-                        yield CallEach(at, part, limits, found)
-                    finally:
-                        results = [one for one in found if one is not None]
-                        if len(results) < len(rows):  # interrupted: what was called is told
-                            _tell_called(runner, rounds, rows, found)
-            told = ()
+                    notes = [rounds[k] for k in rows]
+                    called = _Called(at, rows, found, notes)
+                    yield CallEach(at, part, limits, found, notes)
+            results = [one for one in called.results if one is not None]
             _tell(runner, rounds, rows, results)
             if left is not None:
                 for k, result in zip(rows, results, strict=True):
                     left[k] -= result.seconds
-    except BaseException:
+        answers: list[Answer] = yield Conclude(rounds)
+    except BaseException as error:
+        if called is not None:
+            _tell_called(runner, dict(enumerate(rounds)), called, error)
         for round in rounds:
             runner.give_up(round)
         raise
-    answers: list[Answer] = yield Conclude(rounds)
     return answers
 
 
+class _Called(NamedTuple):
+    """A stage that is being called, for which rounds, and what is known of that."""
+
+    stage: int
+    rows: Sequence[int]
+    results: Sequence[CallResult | None]
+    notes: Sequence[Note]
+
+
 def _tell_called(
-    runner: RoundRunner,
-    rounds: Sequence[Round],
-    rows: Sequence[int],
-    found: Sequence[CallResult | None],
+    runner: RoundRunner, rounds: Mapping[int, Round], called: _Called, error: BaseException
 ) -> None:
-    """Tell rounds what an interrupted stage gave until then; the interrupt goes on."""
-    for k, result in zip(rows, found, strict=True):
-        if result is not None:
-            runner.tell_all(rounds[k], [result], raises=False)
+    """Tell rounds of a stage that was called before an interrupt; the interrupt goes on."""
+    stage, rows, results, notes = called
+    for k, result, note in zip(rows, results, notes, strict=True):
+        round = rounds.get(k)
+        if round is not None and not round.ended and len(round.outputs) == stage:
+            calls = calls_begun(note, stage)
+            if calls:
+                runner.tell_interrupted(round, error, result, calls)
 
 
 def _tell(
     runner: RoundRunner, rounds: Sequence[Round], rows: Sequence[int], results: Sequence[CallResult]
 ) -> None:
-    """Tell rounds what a stage gave; all are told before a failure is raised."""
+    """Tell rounds what a stage gave; all are recorded before a failure is raised."""
     failure: Exception | None = None
     for k, result in zip(rows, results, strict=True):
         try:
@@ -185,14 +200,21 @@ def _tell(
 # ---- rounds as columns -----------------------------------------------------------------------
 
 
-class _Group(NamedTuple):
-    """Items of one segment, whose rounds were begun together."""
+class _Group:
+    """Items of one segment, whose rounds were begun together.
 
-    segment: str
-    rows: IntArray
-    first: int
-    number: int
-    p: Sequence[float]
+    Attributes:
+        counted: whether its rounds have been counted.
+    """
+
+    __slots__ = ("counted", "first", "number", "p", "rows", "segment")
+
+    def __init__(
+        self, segment: str, rows: IntArray, first: int, number: int, p: Sequence[float]
+    ) -> None:
+        self.segment, self.rows = segment, rows
+        self.first, self.number, self.p = first, number, p
+        self.counted = False
 
 
 class _ColumnRounds:
@@ -221,17 +243,19 @@ class _ColumnRounds:
             group.first + place, group.number + place, group.segment, depth, group.p
         )
 
-    def as_rounds(self) -> list[Round]:
-        """All of them as objects, told what stages have said so far."""
+    def as_rounds(self) -> dict[int, Round]:
+        """All that are not counted, as objects, with what stages have said so far."""
         found: dict[int, Round] = {}
         for group in self.groups:
-            for place, row in enumerate(group.rows.tolist()):
-                found[row] = self.round(group, place)
+            if not group.counted:
+                for place, row in enumerate(group.rows.tolist()):
+                    found[row] = self.round(group, place)
         for rows, outputs in self.columns.stages:
             values = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
             for row, output in zip(rows.tolist(), values, strict=True):
-                found[row].observe(output)
-        return [found[row] for row in range(len(found))]
+                if row in found:
+                    found[row].observe(output)
+        return found
 
     def end(self) -> Batch:
         """Count them and give their answers."""
@@ -240,7 +264,9 @@ class _ColumnRounds:
         for group in self.groups:
             # All rows are taken as they are: copies of a whole batch would be most of the work.
             rows = group.rows if len(self.groups) > 1 else slice(None)
-            costs[rows] = self.learner.end_many(group.segment, self.depths[rows], codes[rows])
+            costs[rows] = self.learner.end_many(
+                group.segment, self.depths[rows], codes[rows], group
+            )
         answers = self.columns.answers()
 
         def single(at: int) -> Answer:
@@ -261,28 +287,37 @@ def _in_columns(
     caller: StageCaller, runner: RoundRunner, items: Any, segments: str | Sequence[str]
 ) -> Steps:
     batch = _ColumnRounds(runner, len(items), segments)
-    told: Sequence[CallResult] = ()
-    complete = False
+    called: _Called | None = None
+    rounds: dict[int, Round] = {}
     try:
         for at in range(int(batch.depths.max()) + 1):
-            rows = np.flatnonzero(batch.depths >= at)
             if not caller.stages[at].batch:
                 break
-            whole = yield CallBatch(at, take(items, rows))
-            # A cost of its own, as after retries, is told to rounds one by one.
+            rows = np.flatnonzero(batch.depths >= at)
+            part = take(items, rows)
+            note = CallNote()
+            found: list[CallResult | None] = [None] * len(rows)
+            called = _Called(at, rows.tolist(), found, [note] * len(rows))
+            whole = yield CallBatch(at, part, None, note)
+            # A cost of its own, as after retries, is recorded round by round.
             usable = whole.error is None and whole.cost is None
             if not usable or not batch.columns.add(rows, whole.output):
-                told = results_of(caller.stages[at], whole, len(rows), clock=caller.clock)
+                found[:] = results_of(
+                    caller.stages[at], whole, len(rows), clock=caller.clock is not None
+                )
                 break
         else:
-            complete = True
-    except BaseException:
-        for round in batch.as_rounds():
+            return batch.end()
+        rounds = batch.as_rounds()
+        in_order = [rounds[row] for row in range(len(rounds))]
+        answers = yield from _in_rounds(caller, runner, items, in_order, None, called)
+    except BaseException as error:
+        rounds = rounds or batch.as_rounds()
+        if called is not None:
+            _tell_called(runner, rounds, called, error)
+        for round in rounds.values():
             runner.give_up(round)
         raise
-    if complete:
-        return batch.end()
-    answers = yield from _in_rounds(caller, runner, items, batch.as_rounds(), None, told)
     return Batch.of_answers(answers, runner.learner.stages)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stopwise.live.calling.errors import describe
+from stopwise.live.items.explaining import DecisionExplanation, Decisions
 from stopwise.live.round import Advice
 
 
@@ -24,6 +25,7 @@ class Answer:
             its answers not compared (a warning says why).
         error: from `answer_many`, why this item has no answer (`NoAnswerError`, `BudgetError`);
             None where it has one.
+        decisions: where rounds are decided per item, what `explain` makes its explanation from.
 
     >>> from stopwise import Cascade, Stage
     >>> stages = [Stage("rule", str.islower, 1), Stage("model", str.isalpha, 5)]
@@ -43,6 +45,23 @@ class Answer:
     advice: Advice | None = None
     recorded: bool = True
     error: Exception | None = None
+    decisions: Decisions | None = field(default=None, compare=False)
+
+    def explain(self) -> DecisionExplanation:
+        """Why the item stopped where it did: as text, and with `to_dict()`.
+
+        >>> from stopwise import Cascade, Stage
+        >>> stages = [Stage("rule", str.islower, 1), Stage("model", str.isalpha, 5)]
+        >>> print(Cascade(stages, "fixed:stage=1", mistake_cost=20).answer("hello").explain())
+        model was drawn before the first call, with probability 1
+        """
+        if self.decisions is not None:
+            return self.decisions.explain()
+        why = "no stage was called"
+        if self.depth is not None:
+            why = f"{self.depth} was drawn before the first call, with probability"
+            why += f" {self.probability:.3g}"
+        return DecisionExplanation(why, self.depth, self.stage, self.probability)
 
     def __repr__(self) -> str:
         parts = [repr(self.answer)]

@@ -36,12 +36,18 @@ def run(awaitable: Awaitable[_T], fix: str = "await it instead") -> _T:
         if inspect.iscoroutine(awaitable):
             awaitable.close()
         raise
-    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), _background.loop())
+    # A lock that is released once, and not the condition of a future: a signal handler that raises
+    # while a condition is entered or left hides its own error, or leaves the lock taken.
+    done = threading.Lock()
+    done.acquire()
+    loop = _background.loop()
+    future = asyncio.run_coroutine_threadsafe(_finished(awaitable, done), loop)
     try:
-        return future.result()
+        done.acquire()
     except BaseException:
-        future.cancel()  # an interrupt must not leave the call running
+        loop.call_soon_threadsafe(future.cancel)  # an interrupt must not leave the call running
         raise
+    return future.result()
 
 
 def refuse_in_loop(fix: str) -> None:
@@ -56,7 +62,11 @@ def refuse_in_loop(fix: str) -> None:
     raise StopwiseError(f"an event loop is running here, and this call would stop it: {fix}")
 
 
-async def _awaited(awaitable: Awaitable[_T]) -> _T:
+async def _finished(awaitable: Awaitable[_T], done: threading.Lock) -> _T:
+    task = asyncio.current_task()
+    if task is not None:
+        # Called by the loop after the future has its result: the callback of the future came first.
+        task.add_done_callback(lambda _: done.release())
     return await awaitable
 
 

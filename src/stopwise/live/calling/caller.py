@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stopwise.live.calling import background
+from stopwise.live.calling.clocks import Clock, Working
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
 from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt
-from stopwise.live.calling.outputs import check_output, is_awaitable, vector_shape
-from stopwise.live.calling.result import CallResult, outputs_of, result_of
+from stopwise.live.calling.outputs import check_output, check_outputs, is_awaitable, vector_shape
+from stopwise.live.calling.result import CallResult, Together, outputs_of, result_of
 from stopwise.live.calling.retrying import BreakerState, Tries
 from stopwise.live.calling.stage import Stage
 from stopwise.live.calling.threads import Threads
+from stopwise.live.interrupts import (
+    UNREAD,
+    Begun,
+    CallNote,
+    Note,
+    SharedNote,
+    before_first_line,
+    is_failure,
+)
 
 LEAST_SECONDS = 0.001
 """With less time left than this, an item calls no further stage."""
@@ -29,11 +39,12 @@ class StageCaller:
 
     Args:
         stages: the stages, in order.
-        clock: whether calls cost the seconds that they take.
+        clock: whether calls cost seconds, and which: those that they work, or all that pass until
+            the result is there.
         workers: how many plain stages may work at the same time in threads.
         as_labels: whether outputs are compared as they are, so that a vector is worth a warning.
 
-    >>> caller = StageCaller([Stage("upper", str.upper)], clock=False)
+    >>> caller = StageCaller([Stage("upper", str.upper)], clock=None)
     >>> caller.call(0, "a").output
     'A'
     """
@@ -42,7 +53,7 @@ class StageCaller:
         self,
         stages: Sequence[Stage],
         *,
-        clock: bool,
+        clock: Clock | None,
         workers: int | None = None,
         as_labels: bool = True,
     ) -> None:
@@ -65,69 +76,108 @@ class StageCaller:
 
     # ---- one item ----------------------------------------------------------------------------
 
-    def call(self, at: int, item: Any, limit: float | None = None) -> CallResult:
-        """Call a stage on an item, which has `limit` seconds left (None: any number)."""
+    def call(
+        self, at: int, item: Any, limit: float | None = None, note: Note = UNREAD
+    ) -> CallResult:
+        """Call a stage on an item.
+
+        Args:
+            at: the stage.
+            item: the item.
+            limit: seconds that the item has left; None: any number.
+            note: where it is noted that the call has begun.
+        """
         stage = self.stages[at]
         if self._simple[at] and limit is None and not self.is_async[at]:
+            function = stage.call
             start = time.perf_counter()
             try:
-                value = stage.call(item)
-            except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
-                tried = Attempt(None, error, time.perf_counter() - start)
+                note.begun = (at, 1)
+                value = function(item)
+            except BaseException as error:
+                if before_first_line(error):
+                    note.begun = None
+                    raise
+                if not is_failure(error):
+                    raise
+                tried = Attempt(None, error, time.perf_counter() - start)  # the stage's failure
             else:
-                if type(value) in _LABELS and not self.clock:
+                if type(value) in _LABELS and self.clock is None:
                     return _CallResult(CallResult, (value, None, None, None, 0.0))
                 tried = Attempt(value, None, time.perf_counter() - start)
                 if is_awaitable(value):
                     tried = self._await_here(at, tried, None)
             return self._result(at, tried, 1, item)
-        tried, calls = self.persist(at, [item] if stage.batch else item, limit)
+        tried, calls = self.persist(at, [item] if stage.batch else item, limit, note)
         return self._result(at, tried, calls, item)
 
-    async def call_async(self, at: int, item: Any, limit: float | None = None) -> CallResult:
+    async def call_async(
+        self, at: int, item: Any, limit: float | None = None, note: Note = UNREAD
+    ) -> CallResult:
         """The same, awaited; a plain stage works in a thread."""
         stage = self.stages[at]
-        if self._simple[at] and limit is None and self.is_async[at]:
+        if self._simple[at] and limit is None and self.is_async[at] and self.clock != "work":
+            function = stage.call
             start = time.perf_counter()
             try:
-                value = await stage.call(item)
-            except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
-                tried = Attempt(None, error, time.perf_counter() - start)
+                note.begun = (at, 1)
+                value = await function(item)
+            except BaseException as error:
+                if before_first_line(error):
+                    note.begun = None
+                    raise
+                if not is_failure(error):
+                    raise
+                tried = Attempt(None, error, time.perf_counter() - start)  # the stage's failure
             else:
-                if type(value) in _LABELS and not self.clock:
+                if type(value) in _LABELS and self.clock is None:
                     return _CallResult(CallResult, (value, None, None, None, 0.0))
                 tried = Attempt(value, None, time.perf_counter() - start)
             return self._result(at, tried, 1, item)
-        tried, calls = await self.persist_async(at, [item] if stage.batch else item, limit)
+        tried, calls = await self.persist_async(at, [item] if stage.batch else item, limit, note)
         return self._result(at, tried, calls, item)
 
-    def call_together(self, item: Any, last: int, limit: float | None = None) -> list[CallResult]:
-        """Call all stages up to the last on an item, at the same time."""
+    def call_together(self, item: Any, together: Together, limit: float | None = None) -> None:
+        """Call stages on an item at the same time, from the first on."""
         if self.any_async:
-            work = self.call_together_async(item, last, limit)
-            return background.run(work, _LOOP_FIX.format("answer_async"))
-        jobs = [Job(lambda at: self.call(at, item, limit), at) for at in range(last + 1)]
-        for job in jobs[:-1]:
-            self.threads.start(job)
-        # What no thread has begun is done here: a stage that calls a cascade cannot wait for
-        # threads that all wait for it.
-        for job in reversed(jobs):
-            if job.claim():
-                job.run()
-        results = []
-        for job in jobs:
-            job.wait()
-            assert job.result is not None
-            if job.result.error is not None:
-                raise job.result.error
-            results.append(job.result.value)
-        return results
+            work = self.call_together_async(item, together, limit)
+            background.run(work, _LOOP_FIX.format("answer_async"))
+            return
+        notes = together.notes
+
+        def one(at: int) -> None:
+            together.results[at] = self.call(at, item, limit, notes[at])
+
+        jobs = [Job(one, at) for at in range(len(notes))]
+        elsewhere = set(jobs)
+        try:
+            for job in jobs[:-1]:
+                self.threads.start(job)
+            # What no thread has begun is done here: a stage that calls a cascade cannot wait for
+            # threads that all wait for it.
+            for at in reversed(range(len(jobs))):
+                if jobs[at].claim():
+                    elsewhere.discard(jobs[at])
+                    notes[at] = CallNote()
+                    jobs[at].run()
+                    _raise_error(jobs[at])
+            for job in jobs:
+                job.wait()
+                _raise_error(job)
+        except BaseException:
+            for job in elsewhere:
+                self.threads.leave(job)
+            raise
 
     async def call_together_async(
-        self, item: Any, last: int, limit: float | None = None
-    ) -> list[CallResult]:
+        self, item: Any, together: Together, limit: float | None = None
+    ) -> None:
         """The same, awaited."""
-        return await asyncio.gather(*(self.call_async(at, item, limit) for at in range(last + 1)))
+
+        async def one(at: int, note: Note) -> None:
+            together.results[at] = await self.call_async(at, item, limit, note)
+
+        await asyncio.gather(*(one(at, note) for at, note in enumerate(together.notes)))
 
     def close(self) -> None:
         """Let go of threads."""
@@ -135,30 +185,35 @@ class StageCaller:
 
     # ---- until it answers --------------------------------------------------------------------
 
-    def persist(self, at: int, given: Any, limit: float | None) -> tuple[Attempt, int]:
+    def persist(
+        self, at: int, given: Any, limit: float | None, note: Note = UNREAD
+    ) -> tuple[Attempt, int]:
         """Call a stage as often as its settings say; what came of it, and how many calls."""
         if self.is_async[at]:
-            work = self.persist_async(at, given, limit)
+            note.begun = shared = SharedNote()
+            work = self.persist_async(at, given, limit, shared)
             return background.run(work, _LOOP_FIX.format("answer_async or answer_many_async"))
-        tries = Tries(self.stages[at].retry, limit)
+        tries = Tries(self.stages[at].retry, limit, elapsed=self.clock == "elapsed")
         while True:
             refused = self._refused(at)
             if refused is not None:
                 return tries.ended(refused)
-            tried = self._once(at, given, tries.limit())
+            tried = self._once(at, given, tries, note)
             wait = self._after(at, tries, tried)
             if wait is None:
                 return tries.ended()
             time.sleep(wait)
 
-    async def persist_async(self, at: int, given: Any, limit: float | None) -> tuple[Attempt, int]:
+    async def persist_async(
+        self, at: int, given: Any, limit: float | None, note: Note = UNREAD
+    ) -> tuple[Attempt, int]:
         """The same, awaited."""
-        tries = Tries(self.stages[at].retry, limit)
+        tries = Tries(self.stages[at].retry, limit, elapsed=self.clock == "elapsed")
         while True:
             refused = self._refused(at)
             if refused is not None:
                 return tries.ended(refused)
-            tried = await self._once_async(at, given, tries.limit())
+            tried = await self._once_async(at, given, tries, note)
             wait = self._after(at, tries, tried)
             if wait is None:
                 return tries.ended()
@@ -187,13 +242,15 @@ class StageCaller:
 
     # ---- once --------------------------------------------------------------------------------
 
-    def _once(self, at: int, given: Any, limit: float | None) -> Attempt:
-        stage = self.stages[at]
-        seconds = _least(stage.timeout, limit)
+    def _once(self, at: int, given: Any, tries: Tries, note: Note) -> Attempt:
+        stage, begun = self.stages[at], (at, tries.calls + 1)
+        seconds = _least(stage.timeout, tries.limit())
         if seconds is None:
-            tried = attempt(stage.call, given)
+            tried = attempt(stage.call, given, note, begun)
         else:
-            within = self.threads.call(stage.call, given, self._left[at], seconds)
+            within = self.threads.call(
+                _noted(stage.call, note, begun), given, self._left[at], seconds
+            )
             tried = within or _late(seconds)
         if tried.error is None and is_awaitable(tried.value):
             return self._await_here(at, tried, seconds)
@@ -204,26 +261,30 @@ class StageCaller:
         fix = f"stage {self.stages[at].name} returned an awaitable; await answer_async instead"
         return background.run(_awaited(tried, seconds), fix)
 
-    async def _once_async(self, at: int, given: Any, limit: float | None) -> Attempt:
-        stage = self.stages[at]
+    async def _once_async(self, at: int, given: Any, tries: Tries, note: Note) -> Attempt:
+        stage, limit, begun = self.stages[at], tries.limit(), (at, tries.calls + 1)
         seconds = _least(stage.timeout, limit)
         if self.is_async[at]:
-            # Calling an async function does no work yet: what it does is done in awaiting.
-            return await _awaited(attempt(stage.call, given), seconds)
-        tried = await self.threads.call_async(
-            stage.call, given, self._left[at], stage.timeout, limit
+            interrupts: list[BaseException] = []
+            work = _begin(stage.call, given, note, begun, interrupts)
+            tried = await _awaited(Attempt(work, None, 0.0), seconds)
+            if interrupts:
+                raise interrupts[0]
+            return tried
+        found = await self.threads.call_async(
+            _noted(stage.call, note, begun), given, self._left[at], stage.timeout, limit
         )
-        if tried is None:
+        if found is None:
             return _late(seconds or 0.0)
-        if tried.error is None and is_awaitable(tried.value):
-            return await _awaited(tried, seconds)
-        return tried
+        if found.error is None and is_awaitable(found.value):
+            return await _awaited(found, seconds)
+        return found
 
     # ---- results -----------------------------------------------------------------------------
 
     def cost_of(self, at: int, tried: Attempt, calls: int, size: int = 1) -> float | None:
         """What calls on `size` items cost, as far as the caller knows; None: the known cost."""
-        if self.clock:
+        if self.clock is not None:
             return tried.seconds
         return None if calls == 1 else calls * size * self.stages[at].cost
 
@@ -233,6 +294,7 @@ class StageCaller:
             return failure(tried, cost)
         stage, value = self.stages[at], tried.value
         if stage.batch:
+            check_outputs(stage.name, value)
             value = outputs_of(stage.name, value, 1)
             if isinstance(value, Exception):
                 return CallResult(None, cost, value, seconds=tried.seconds)
@@ -241,7 +303,9 @@ class StageCaller:
             check_output(stage.name, value)
             self._look_at(at, value, item)
         repeats = (calls - 1) * stage.cost
-        return result_of(value, cost, repeats, clock=self.clock)._replace(seconds=tried.seconds)
+        return result_of(value, cost, repeats, clock=self.clock is not None)._replace(
+            seconds=tried.seconds
+        )
 
     def _look_at(self, at: int, value: Any, item: Any) -> None:
         """Warn, once for each stage, of an output that is a vector where a label is wanted."""
@@ -275,19 +339,64 @@ def failure(tried: Attempt, cost: float | None) -> CallResult:
     return CallResult(None, cost, error, seconds=tried.seconds)
 
 
+def _noted(function: Callable[[Any], Any], note: Note, begun: Begun) -> Callable[[Any], Any]:
+    """The same function for another thread; after an interrupt here it is not called any more."""
+    shared = SharedNote()
+    shared.begun = (begun[0], begun[1] - 1)  # calls that failed
+    note.begun = shared
+
+    def call(item: Any) -> Any:
+        shared.begun = begun
+        return function(item)
+
+    return call
+
+
+async def _begin(
+    function: Callable[[Any], Any],
+    item: Any,
+    note: Note,
+    begun: Begun,
+    interrupts: list[BaseException],
+) -> Any:
+    """Call and await an async function. Only awaiting begins its work, maybe some time later."""
+    try:
+        note.begun = begun
+        return await function(item)
+    except BaseException as error:
+        if before_first_line(error):
+            note.begun = (begun[0], begun[1] - 1)
+            interrupts.append(error)
+        raise
+
+
+def _raise_error(job: Job) -> None:
+    assert job.result is not None
+    if job.result.error is not None:
+        raise job.result.error
+
+
 async def _awaited(tried: Attempt, seconds: float | None) -> Attempt:
     """Await what a call returned."""
     if tried.error is not None:
         return tried
-    start = time.perf_counter()
+    working = Working(tried.value)
     try:
-        value = await asyncio.wait_for(tried.value, seconds)
-    except Exception as error:  # noqa: BLE001
-        spent = tried.seconds + time.perf_counter() - start
+        value = await (
+            working if seconds is None else asyncio.wait_for(_result_of(working), seconds)
+        )
+    except Exception as error:
+        if not is_failure(error):
+            raise
+        spent = tried.seconds + working.seconds
         if isinstance(error, TimeoutError) and not error.args and seconds is not None:
             return _late(seconds, spent)
         return Attempt(None, error, spent)
-    return Attempt(value, None, tried.seconds + time.perf_counter() - start)
+    return Attempt(value, None, tried.seconds + working.seconds)
+
+
+async def _result_of(working: Working) -> Any:
+    return await working
 
 
 def _late(seconds: float, spent: float | None = None) -> Attempt:

@@ -1,4 +1,4 @@
-"""What can go wrong with a stage, and how it is told without telling secrets."""
+"""What can go wrong with a stage, and how it is said without giving secrets away."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def describe(error: object) -> str:
 
 
 def warn(message: str, *, stacklevel: int = 3) -> None:
-    """Warn, and log where warnings are errors: what is only told must never cost an answer."""
+    """Warn, and log where warnings are errors: a message must never cost an answer."""
     try:
         warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
     except RuntimeWarning:

@@ -1,4 +1,4 @@
-"""Settings that are allowed and make little sense: told when a cascade is made."""
+"""Settings that are allowed and make little sense: a warning when a cascade is made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def hint_at_costs(learner: Learner) -> None:
         return
     names, costs = learner.stages, learner.settings.costs
     mistake_cost = learner.settings.mistake_cost
-    if costs[1] >= mistake_cost:  # and C_j - C_0 is no less for deeper stages
+    promised = learner.settings.promise is not None  # then the mistake cost is not used
+    if costs[1] >= mistake_cost and not promised:  # and C_j - C_0 is no less for deeper stages
         warn(
             f"mistake_cost is {mistake_cost:g} and no stage after {names[0]} costs less, so that"
             f" going deeper can never pay and {names[0]} will always answer: give what a wrong"

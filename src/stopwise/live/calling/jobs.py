@@ -10,6 +10,12 @@ from typing import Any, NamedTuple
 
 from stopwise.live.calling.errors import StageBusyError
 from stopwise.live.calling.locks import ForkSafeLock
+from stopwise.live.interrupts import UNREAD, Begun, Note, before_first_line, is_failure
+
+INSIDE_A_STAGE: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "inside_a_stage", default=False
+)
+"""Whether the caller is itself called by a stage that works in one of our threads."""
 
 
 class Attempt(NamedTuple):
@@ -20,7 +26,9 @@ class Attempt(NamedTuple):
     seconds: float
 
 
-def attempt(function: Callable[[Any], Any], item: Any) -> Attempt:
+def attempt(
+    function: Callable[[Any], Any], item: Any, note: Note = UNREAD, begun: Begun = (0, 1)
+) -> Attempt:
     """Call a function here and now. Interrupts are raised, all else is the function's failure.
 
     >>> attempt(len, "abc").value
@@ -28,10 +36,21 @@ def attempt(function: Callable[[Any], Any], item: Any) -> Attempt:
     """
     start = time.perf_counter()
     try:
+        note.begun = begun
         value = function(item)
-    except Exception as error:  # noqa: BLE001  # whatever a stage raises is its failure
-        return Attempt(None, error, time.perf_counter() - start)
+    except BaseException as error:
+        if before_first_line(error):
+            note.begun = (begun[0], begun[1] - 1)
+            raise
+        if not is_failure(error):
+            raise
+        return Attempt(None, error, time.perf_counter() - start)  # it is the function's failure
     return Attempt(value, None, time.perf_counter() - start)
+
+
+def _attempt_inside(function: Callable[[Any], Any], item: Any) -> Attempt:
+    INSIDE_A_STAGE.set(True)
+    return attempt(function, item)
 
 
 class LeftRunning:
@@ -129,7 +148,7 @@ class Job:
             self.on_start()
         start = time.perf_counter()
         try:
-            result = self.context.run(attempt, self.function, self.item)
+            result = self.context.run(_attempt_inside, self.function, self.item)
         except BaseException as error:  # noqa: BLE001  # an exit is raised where the call was made
             result = Attempt(None, error, time.perf_counter() - start)
         return self._finish(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,30 @@ def check_output(name: str, value: Any) -> None:
             f"stage {name}: returned a {kind}; return its last value, or all of them as text, a"
             " tuple or a list"
         )
+
+
+def check_outputs(name: str, outputs: Any) -> None:
+    """The same for what a stage returned that takes many items at once.
+
+    >>> check_outputs("model", [iter("yes"), "no"])
+    Traceback (most recent call last):
+    ...
+    stopwise.live.calling.errors.MisusedStageError: stage model: returned a str_...iterator; ...
+    """
+    check_output(name, outputs)
+    if isinstance(outputs, np.ndarray):
+        outputs = outputs.tolist() if outputs.dtype.hasobject else ()
+    if not isinstance(outputs, Collection) or USUAL.issuperset(map(type, outputs)):
+        return
+    try:
+        for value in outputs:
+            check_output(name, value)
+    except MisusedStageError:
+        for value in outputs:  # none of them will be awaited
+            bare = value.output if type(value) is Reported else value
+            if inspect.iscoroutine(bare):
+                bare.close()
+        raise
 
 
 def vector_shape(value: Any) -> str | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stopwise.checks import StopwiseError
 from stopwise.live.calling.stage import Reported, Stage
+from stopwise.live.interrupts import CallNote, Note  # noqa: F401  # the example uses it
 
 
 class CallResult(NamedTuple):
@@ -27,6 +28,28 @@ class CallResult(NamedTuple):
     error: Exception | None = None
     confidence: float | None = None
     seconds: float = 0.0
+
+
+class Together:
+    """Calls of the first stages for one item, at the same time.
+
+    Args:
+        size: how many stages.
+        note: makes the notes of which calls have begun.
+
+    Attributes:
+        notes: by stage.
+        results: what calls gave, by stage, as far as they have returned.
+
+    >>> Together(2, CallNote).results
+    [None, None]
+    """
+
+    __slots__ = ("notes", "results")
+
+    def __init__(self, size: int, note: Callable[[], Note]) -> None:
+        self.notes = [note() for _ in range(size)]
+        self.results: list[CallResult | None] = [None] * size
 
 
 def result_of(

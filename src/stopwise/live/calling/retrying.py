@@ -89,7 +89,7 @@ class BreakerState:
         self._rests_until = 0.0
 
     def allows(self) -> bool:
-        """Whether the stage may be called now. After a rest, one caller is told so."""
+        """Whether the stage may be called now. After a rest, one caller may."""
         with self._lock.lock:
             if self._in_a_row < self._breaker.failures:
                 return True
@@ -115,15 +115,19 @@ class Tries:
     Args:
         retry: how often a failed call is made again.
         limit: seconds that the item has left.
+        elapsed: whether all seconds from here on are counted, also those of waiting.
 
     >>> Tries(None, None).ended()[1]
     0
     """
 
-    def __init__(self, retry: Retry | int | None, limit: float | None) -> None:
+    def __init__(
+        self, retry: Retry | int | None, limit: float | None, *, elapsed: bool = False
+    ) -> None:
+        self._begun = time.perf_counter() if elapsed else None
         self._retry = retry if isinstance(retry, Retry) else None
         self._until = None if limit is None else time.monotonic() + limit
-        self._calls = 0
+        self.calls = 0
         self._seconds = 0.0
         self._last = Attempt(None, None, 0.0)
 
@@ -133,22 +137,23 @@ class Tries:
 
     def after(self, tried: Attempt) -> float | None:
         """Note a call; the seconds to wait before the next, or None if there is none."""
-        self._calls += 1
+        self.calls += 1
         self._seconds += tried.seconds
         self._last = tried
         retry = self._retry
-        if retry is None or not isinstance(tried.error, retry.on) or self._calls > retry.times:
+        if retry is None or not isinstance(tried.error, retry.on) or self.calls > retry.times:
             return None
-        wait = retry.wait_before(self._calls)
+        wait = retry.wait_before(self.calls)
         left = self.limit()
         return wait if left is None or wait < left else None
 
     def refused(self, tried: Attempt) -> None:
         """Note a call that was not made after all."""
-        if not self._calls:
+        if not self.calls:
             self._last = tried
 
     def ended(self, refused: Exception | None = None) -> tuple[Attempt, int]:
         """The last call, with the seconds of all; a refusal counts if there was no call."""
-        last = self._last if refused is None or self._calls else Attempt(None, refused, 0.0)
-        return last._replace(seconds=self._seconds), self._calls
+        last = self._last if refused is None or self.calls else Attempt(None, refused, 0.0)
+        seconds = self._seconds if self._begun is None else time.perf_counter() - self._begun
+        return last._replace(seconds=seconds), self.calls

@@ -1,4 +1,4 @@
-"""What results do to a round: whether it goes on, what it is told, which answer it ends with."""
+"""What results do to a round: whether it goes on, what it records, which answer it ends with."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Literal
 from stopwise.checks import StopwiseError
 from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.errors import NoAnswerError, describe, warn
-from stopwise.live.calling.result import CallResult
+from stopwise.live.calling.result import CallResult, Together
 from stopwise.live.comparing.comparator import MisusedComparatorError
 from stopwise.live.comparing.reader import NOT_COMPARED
+from stopwise.live.interrupts import calls_begun, from_signal
+from stopwise.live.items.explaining import Decisions
 from stopwise.live.learner import Learner
-from stopwise.live.round import Round, RoundOutcome
+from stopwise.live.record import RoundOutcome
+from stopwise.live.round import Round
 
 _NOTHING_ELSE = (None, None, None)  # no cost, no error, no confidence
 OnFailure = Literal["stop", "skip", "raise"]
@@ -56,19 +59,20 @@ class RoundRunner:
         if result.error is not None and self.on_failure == "raise":
             raise result.error
 
-    def tell_all(self, round: Round, results: Sequence[CallResult], *, raises: bool = True) -> None:
+    def tell_all(self, round: Round, results: Sequence[CallResult | None]) -> None:
         """Tell a round what stages gave that were called together.
 
         All are counted before a failure is raised. The answer is the one that calling them one
         after another would have given: with "stop", of the stages before the first failure.
         """
         for at, result in enumerate(results):
+            assert result is not None
             self._tell(round, result)
             if result.error is not None and self.on_failure == "stop" and round.answer_from is None:
                 round.answer_from = at
-        if self.on_failure == "raise" and raises:
+        if self.on_failure == "raise":
             for result in results:
-                if result.error is not None:
+                if result is not None and result.error is not None:
                     raise result.error
 
     @staticmethod
@@ -87,16 +91,52 @@ class RoundRunner:
 
     # ---- ending ------------------------------------------------------------------------------
 
-    def give_up(self, round: Round) -> None:
-        """Count what was seen, and let nothing stand in the way of the error under way."""
+    def tell_interrupted(
+        self, round: Round, error: BaseException, result: CallResult | None, calls: int
+    ) -> None:
+        """Tell a round what came of its next stage, which was called: it is paid at any rate.
+
+        Args:
+            round: the round.
+            error: the interrupt.
+            result: what the stage gave, if that is known.
+            calls: how many calls of it have begun.
+        """
+        if result is not None:
+            self._tell(round, result)
+        else:
+            cost = calls * self.learner.settings.costs[len(round.outputs)]
+            round.fail(error, None if calls == 1 else cost)
+
+    def give_up_together(self, round: Round, error: BaseException, together: Together) -> None:
+        """The same as `give_up`, for a round whose stages were called at the same time."""
+        at = len(round.outputs)
+        calls = [calls_begun(note, stage) for stage, note in enumerate(together.notes)]
+        called = [stage for stage, number in enumerate(calls) if number]
+        for stage in range(at, called[-1] + 1 if called else 0):
+            # What was not called, while a later stage was, costs nothing.
+            self.tell_interrupted(round, error, together.results[stage], calls[stage])
+        self.give_up(round)
+
+    def give_up(self, round: Round, error: BaseException | None = None) -> None:
+        """Count what was seen, and let nothing stand in the way of the error under way.
+
+        Args:
+            round: the round.
+            error: what came in between, where a stage may have been called whose result the round
+                does not have yet.
+        """
         if not round.ended:
+            calls = calls_begun(round, len(round.outputs)) if error is not None else 0
+            if error is not None and calls:
+                self.tell_interrupted(round, error, None, calls)
             # Comparing may be what failed, or take long: an interrupt does not wait for it.
             if self.takes_time and round.compared is None:
                 round.compared = NOT_COMPARED
             try:
-                round.abandon()
-            except Exception as error:  # noqa: BLE001
-                _warn_lost(error)
+                round.abandon(wait=False)  # the error under way does not wait, nor does a loop
+            except Exception as lost:  # noqa: BLE001
+                _warn_lost(lost)
 
     def conclude(self, round: Round, *, wait: bool = True) -> Answer:
         """End a round and give its answer, whether or not it can be counted and kept."""
@@ -105,15 +145,19 @@ class RoundRunner:
         except MisusedComparatorError:
             self.give_up(round)
             raise
-        except Exception as error:  # noqa: BLE001  # the answer is there: it must not be lost
+        except Exception as error:  # the answer is there: it must not be lost
+            if from_signal(error):
+                self.give_up(round)
+                raise
             return self._uncounted(round, error)
         return self.answer_of(round, outcome)
 
     async def conclude_async(self, round: Round) -> Answer:
         """The same, awaiting a comparator that takes its time, and the store."""
-        if self.takes_time and len(round.outputs) > 1:
+        reader = self.learner.reader
+        if reader.blocks and len(round.outputs) > (reader.combine is None):
             try:
-                round.compared = await self.learner.reader.compare_async(round.outputs)
+                round.compared = await reader.compare_async(round.outputs)
             except BaseException:  # misused, or cancelled
                 self.give_up(round)
                 raise
@@ -168,7 +212,13 @@ class RoundRunner:
             tuple((names[at], error) for at, error in round.errors),
             round.advice if self.learner.settings.mode == "advise" else None,
             recorded and (compared is None or compared.complete),
+            decisions=self._decisions(round),
         )
+
+    def _decisions(self, round: Round) -> Decisions | None:
+        if round.path is None:
+            return None
+        return Decisions(round, self.learner.stages, self.learner.explain)
 
     def unanswered(self, round: Round, error: Exception) -> Answer:
         """What stands among many answers for an item that has none."""
@@ -181,8 +231,11 @@ class RoundRunner:
             round.cost,
             tuple((names[at], failed) for at, failed in round.errors),
             error=error,
+            decisions=self._decisions(round),
         )
 
 
 def _warn_lost(error: Exception) -> None:
+    if from_signal(error):
+        raise error
     warn(f"this round was answered but could not be counted: {describe(error)}", stacklevel=5)

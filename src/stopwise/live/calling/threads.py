@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from stopwise.live.calling.jobs import RUNNING, Attempt, Job, LeftRunning
+from stopwise.live.calling.jobs import INSIDE_A_STAGE, RUNNING, Attempt, Job, LeftRunning
 from stopwise.live.calling.locks import ForkSafeLock
 
 IDLE_SECONDS = 2.0
@@ -32,7 +32,8 @@ class Threads:
 
     Args:
         most: how many work at the same time for async callers; more calls wait in a queue. A caller
-            that waits in its own thread is never queued, so that stages may call cascades.
+            that waits in its own thread, or that is a stage itself, is never queued, so that stages
+            may call cascades.
 
     >>> Threads(2).call(len, "abc", LeftRunning("len", 1), 5.0).value
     3
@@ -111,7 +112,12 @@ class Threads:
         return job.result if in_time or not self.leave(job) else None
 
     def start(self, job: Job, *, at_once: bool = False) -> None:
-        """Give a job to a thread; `at_once`, to one that is free or new."""
+        """Give a job to a thread; `at_once`, to one that is free or new.
+
+        What a stage asks for that works in a thread itself is never queued either: it could wait
+        for the very thread that waits for it.
+        """
+        at_once = at_once or INSIDE_A_STAGE.get()
         if self._process != os.getpid():
             self._begin()
         with self._lock.lock:

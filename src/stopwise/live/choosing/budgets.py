@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from stopwise.checks import StopwiseError, fail, finite_number
-
-if TYPE_CHECKING:
-    from stopwise.live.round import Round
+from stopwise.live.round import Round
 
 Ask = Callable[[float, float, float], "float | None"]
 _PARTS = 32  # of what is left of a shared budget, a learner takes one part at a time
@@ -29,6 +26,18 @@ class BudgetError(StopwiseError):
     """
 
 
+class NeedsGrantError(Exception):
+    """More of a shared budget must be asked for first, while no lock is held.
+
+    Args:
+        least, most: how much is wanted.
+    """
+
+    def __init__(self, least: float, most: float) -> None:
+        super().__init__(least, most)
+        self.least, self.most = least, most
+
+
 class Budgets:
     """What may still be spent. Open rounds hold back what they may yet cost.
 
@@ -36,7 +45,10 @@ class Budgets:
     1
     """
 
-    __slots__ = ("_ask", "granted", "held", "item_budget", "limited", "run_budget")
+    __slots__ = (
+        "_ask", "_expired", "_parents", "granted", "held", "item_budget", "limited", "refused",
+        "run_budget",
+    )  # fmt: skip
 
     def __init__(self, item_budget: float | None, run_budget: float | None) -> None:
         accepted = "a cost above 0, or None for no limit"
@@ -47,42 +59,62 @@ class Budgets:
         self.run_budget = run_budget
         self.limited = item_budget is not None or run_budget is not None
         self.held = 0.0
+        self._parents = 0  # rounds up to this sequence were begun before a fork
         self._ask: Ask | None = None
+        self._expired: Callable[[], bool] = lambda: False
         self.granted = 0.0
+        self.refused = float("inf")  # as much as this was asked for and not granted
 
-    def share(self, ask: Ask) -> None:
+    def share(self, ask: Ask, expired: Callable[[], bool]) -> None:
         """Spend only what a store grants, because others spend from the same budget.
 
         Args:
             ask: with the least and the most that is wanted and the budget: gives what may be spent,
                 0 where the least is not left, None where the store is not shared.
+            expired: whether what was granted may be another's by now.
         """
         self._ask = ask
+        self._expired = expired
         self.granted = 0.0
 
-    def paid(self, cost: float) -> None:
-        """Note what a round did cost, against what was granted."""
-        self.granted -= cost
+    @property
+    def shared(self) -> bool:
+        """Whether others spend from the same budget."""
+        return self._ask is not None
+
+    def ask(self, need: NeedsGrantError) -> float | None:
+        """Ask the store for more; it may take its time, so no lock is held."""
+        if self._ask is None or self.run_budget is None:
+            return None
+        return self._ask(need.least, need.most, self.run_budget)
+
+    def receive(self, need: NeedsGrantError, got: float | None) -> None:
+        """Take what was granted; the lock is held."""
+        if got is None:
+            self._ask = None
+        elif got > 0:
+            self.granted += got
+        else:
+            self.refused = min(self.refused, need.least)
 
     def unused(self) -> float:
         """What was granted and not spent."""
         return max(self.granted, 0.0) if self._ask is not None else 0.0
 
     def left(self, spent: float, wanted: float) -> float:
-        """What the budget of the run has left, if need be by asking for more of it."""
+        """What the budget of the run has left; raises where more of it is to be asked for."""
         if self.run_budget is None:
             return float("inf")
         if self._ask is None:
             return self.run_budget - spent - self.held
+        if self.granted and self._expired():
+            self.granted = 0.0
         free = self.granted - self.held
-        if free < wanted - 1e-9 * self.run_budget:
+        least = wanted - free
+        if least > 1e-9 * self.run_budget and least < self.refused:
             part = (self.run_budget - spent) / _PARTS
-            got = self._ask(wanted - free, max(part, wanted - free), self.run_budget)
-            if got is None:
-                self._ask = None
-                return self.run_budget - spent - self.held
-            self.granted += got
-        return self.granted - self.held
+            raise NeedsGrantError(least, max(part, least))
+        return free
 
     def deepest(self, cumulative: Sequence[float], spent: float) -> int:
         """The deepest stage that can be paid, at the costs known now."""
@@ -101,6 +133,17 @@ class Budgets:
             f"budget: {max(left, 0.0):.6g} is left, but the first stage costs {cumulative[0]:.6g}"
         )
 
+    def item_limit(self, cumulative: Sequence[float]) -> int | None:
+        """The deepest stage that the budget of an item allows; None without one, -1: not even one.
+
+        >>> Budgets(5.0, 100.0).item_limit([1.0, 3.0, 9.0])
+        1
+        """
+        if self.item_budget is None:
+            return None
+        most = _rounded(self.item_budget)
+        return sum(1 for cost in cumulative if cost <= most) - 1
+
     def has(self, cost: float, spent: float) -> bool:
         """Whether the budget of the run has room for one more call."""
         return cost <= _rounded(self.left(spent, cost))
@@ -108,15 +151,19 @@ class Budgets:
     def reserve(self, round: Round, cost: float) -> None:
         """Hold back what a round may cost."""
         if self.run_budget is not None:
-            round.unusual = True
             round.reserved += cost
             self.held += cost
 
-    def release(self, round: Round) -> None:
-        """Free what was held back; what the round did cost is counted elsewhere."""
-        if round.reserved:
-            self.held = max(0.0, self.held - round.reserved)
-            round.reserved = 0.0
+    def held_without(self, round: Round) -> float:
+        """What is held back for all other rounds: to be set when a round ends, as one step."""
+        if round.sequence <= self._parents:
+            return self.held
+        return max(0.0, self.held - round.reserved)
+
+    def after_fork_in_child(self, begun: int) -> None:
+        """Hold nothing back for the rounds that were begun until now: the parent ends them."""
+        self.held = 0.0
+        self._parents = begun
 
     def allows(self, cost_so_far: float, next_cost: float) -> bool:
         """Whether the item's budget pays for a stage of this cost after what was spent so far."""

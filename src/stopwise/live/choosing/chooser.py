@@ -10,6 +10,9 @@ from stopwise.costs import Costs
 from stopwise.decisions import first_passing_stage
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.draws import RoundDraws
+from stopwise.live.choosing.from_counts import FromCounts
+from stopwise.live.choosing.prices import Prices
+from stopwise.live.counters.carried import Limits
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.settings import LearnerSettings
@@ -19,11 +22,12 @@ from stopwise.policies.base import Policy
 class Chooser:
     """Draws depths. Everything it adds to the policy keeps the probabilities exact."""
 
-    __slots__ = ("_own_draw", "_rate", "draws", "policy")
+    __slots__ = ("_from_counts", "_own_draw", "_rate", "draws", "policy")
 
     def __init__(self, policy: Policy, settings: LearnerSettings, seed: int) -> None:
         self.policy = policy
         self._rate = settings.full_run_rate
+        self._from_counts = FromCounts.of(policy, len(settings.stages))
         self._own_draw = type(policy).draw is not Policy.draw
         self.reseed(seed)
 
@@ -32,15 +36,20 @@ class Chooser:
         self.draws = RoundDraws(seed, writer)
 
     def distribution(
-        self, counters: SegmentCounters, tally: Tally, number: int, costs: Costs, deepest: int
+        self, counters: SegmentCounters, tally: Tally, number: int, prices: Prices, deepest: int
     ) -> list[float]:
         """The distribution of the depth, after full runs and budgets."""
         if tally.fast is not None and not counters.borrows(tally):
-            p = tally.fast.distribution()
+            p = tally.fast.distribution(number)
+        elif self._from_counts is not None:
+            seen, disagreed = counters.counts_for(tally)
+            p = self._from_counts.distribution(seen, disagreed, prices.thresholds)
         else:
             evidence = counters.evidence_for(tally)
-            p = self.policy.probabilities(evidence, number, costs).tolist()
-        return with_limits(p, self._rate, deepest)
+            p = self.policy.probabilities(evidence, number, prices.costs).tolist()
+        if not self._rate and deepest >= len(p) - 1:
+            return p
+        return Limits(self._rate, deepest).of(p)
 
     def draw(
         self,
@@ -48,11 +57,11 @@ class Chooser:
         tally: Tally,
         number: int,
         sequence: int,
-        costs: Costs,
+        prices: Prices,
         deepest: int,
     ) -> tuple[int, float]:
         """A depth and its exact probability."""
-        p = self.distribution(counters, tally, number, costs, deepest)
+        p = self.distribution(counters, tally, number, prices, deepest)
         u = self.draws.uniform(sequence)
         if not self._own_draw:
             depth = pick(p, u)
@@ -61,7 +70,7 @@ class Chooser:
         else:
             rng = self.draws.generator(sequence)
             evidence = counters.evidence_for(tally)
-            depth = min(int(self.policy.draw(evidence, number, costs, rng)), deepest)
+            depth = min(int(self.policy.draw(evidence, number, prices.costs, rng)), deepest)
         return depth, p[depth]
 
     def draw_many(
@@ -70,7 +79,7 @@ class Chooser:
         tally: Tally,
         number: int,
         sequence: int,
-        costs: Costs,
+        prices: Prices,
         deepest: int,
         size: int,
     ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], list[float]]:
@@ -79,7 +88,7 @@ class Chooser:
         A policy with a clock is asked once, for the first of them; one that draws in its own
         way is not asked for a draw but for its probabilities.
         """
-        p = self.distribution(counters, tally, number, costs, deepest)
+        p = self.distribution(counters, tally, number, prices, deepest)
         sums = np.cumsum(p)
         u = self.draws.uniforms(sequence, size) * sums[-1]
         depths = np.searchsorted(sums, u, side="right")
@@ -98,22 +107,6 @@ def pick(p: Sequence[float], u: float) -> int:
         if left < 0:
             return depth
     return max(depth for depth, share in enumerate(p) if share > 0)
-
-
-def with_limits(p: list[float], rate: float, deepest: int) -> list[float]:
-    """Send a share of rounds all the way, and what is beyond the budget no further than it.
-
-    >>> with_limits([0.5, 0.5, 0.0], 0.1, 2)
-    [0.45, 0.45, 0.1]
-    >>> with_limits([0.5, 0.25, 0.25], 0.0, 1)
-    [0.5, 0.5, 0.0]
-    """
-    if rate:
-        p = [(1 - rate) * share for share in p]
-        p[-1] += rate
-    if deepest < len(p) - 1:
-        p = [*p[:deepest], sum(p[deepest:]), *[0.0] * (len(p) - 1 - deepest)]
-    return p
 
 
 def deterministic_stage(evidence: Evidence, costs: Costs) -> int:

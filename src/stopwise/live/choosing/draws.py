@@ -8,13 +8,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-BITS = 10
-_BLOCK = 1 << BITS
-LOW_BITS = _BLOCK - 1
+_BLOCK = 1024
 
 
 class RoundDraws:
     """The uniform number of every round of one writer.
+
+    Attributes:
+        block: the numbers of the rounds from `first` on, as far as they have been made.
 
     Args:
         seed: of the learner.
@@ -25,27 +26,25 @@ class RoundDraws:
     np.True_
     """
 
-    __slots__ = ("at", "block", "seed", "writer")
+    __slots__ = ("block", "first", "seed", "writer")
 
     def __init__(self, seed: int, writer: int = 0) -> None:
         self.seed = seed
         self.writer = writer
-        self.at = -1
+        self.first = 0
         self.block: list[float] = []
 
     def uniform(self, sequence: int) -> float:
         """The number of the round that this writer began as its `sequence`-th."""
-        if sequence >> BITS != self.at:
-            self.turn_to(sequence)
-        return self.block[sequence & LOW_BITS]
-
-    def turn_to(self, sequence: int) -> None:
-        """Make `block` hold the numbers around this one: its low bits are the place in it."""
-        at = sequence >> BITS
-        block = self._generator(0, at).random(_BLOCK).tolist()
+        at = sequence - self.first
+        if 0 <= at < len(self.block):
+            return self.block[at]
+        first = sequence // _BLOCK * _BLOCK
+        block: list[float] = self._generator(0, sequence // _BLOCK).random(_BLOCK).tolist()
         # Both after all calls: an interrupt leaves the old two or the new two.
         self.block = block
-        self.at = at
+        self.first = first
+        return block[sequence - first]
 
     def uniforms(self, first: int, number: int) -> NDArray[np.float64]:
         """The numbers of `number` rounds from `first` on, at once."""

@@ -15,12 +15,21 @@ _REJECTED = re.compile(
     rf"{_CLOSE}[,.]?\s+(?:is|was|are|seems|looks|would\s+be|must\s+be|can|could)?\s*"
     r"(?:definitely\s+|clearly\s+|also\s+)?"
     r"(?:not\b|n't\b|in?correct\b|wrong\b|false\b|impossible\b|unlikely\b|out\b|ruled\b|excluded\b"
-    r"|eliminated\b|isn't\b|can't\b|cannot\b)",
+    r"|eliminated\b|isn't\b|can't\b|cannot\b|(?:fail|contradict|violate|lack|overlook|ignore)s?\b"
+    r"|misses\b|does\s+not\b|doesn't\b|won't\b|implausible\b)",
     re.IGNORECASE,
 )
 _ASKED = re.compile(rf"{_CLOSE}\s*\?")
 _NEGATED = re.compile(
     r"(?:\bnot|n't|\bnever|\bcannot|\bneither|\bnor)\s+(?:[\w']+\s+){0,6}$", re.IGNORECASE
+)
+# In the same clause before the letter: "the wrong answer is B", "I doubt it is B".
+_AGAINST = re.compile(
+    r"(?:\b(?:wrong|incorrect|false|least|worst|unlikely|implausible|impossible|hardly|mistaken"
+    r"|(?:avoid|reject|disagree|exclud|eliminat|discard|dismiss)\w*|rul(?:e|ed|ing)\s+out)\b"
+    r"|(?<!\bno )(?<!\bwithout )(?<!\bbeyond )\bdoubt\w*)"
+    r"(?:(?!\b(?:so|therefore|hence|thus|but|and|then|because|since|while)\b)[^.!?;,\n])*$",
+    re.IGNORECASE,
 )
 _DOUBTED = re.compile(
     r"\b(?:if|unless|whether|suppose|supposing|assume|assuming|might|may|maybe|perhaps|possibly"
@@ -41,10 +50,11 @@ def letter(letters: str = "ABCD") -> Comparator:
     3. the text begins with it: "B) because", "(B) ...", "B. Paris", "B: ...";
     4. one letter alone is named: "I choose B", "option B", "I think it is B".
 
-    A letter that is rejected ("Answer B is incorrect", "not B") or asked for ("B?") was not chosen,
-    and "a" or "I" before a word is that word. Where another letter stands beside the chosen one or
-    after it ("Answer: B or C", "B. Wait, C"), or the sentence is in doubt ("if the answer is B"),
-    the text is an abstention: a guess would count.
+    A letter that is rejected ("Answer B is incorrect", "not B", "the wrong option is B", "I doubt
+    it is B", "B fails") or asked for ("B?") was not chosen, and "a" or "I" before a word is that
+    word. Where another letter stands beside the chosen one or after it ("Answer: B or C", "B. Wait,
+    C"), or the sentence is in doubt ("if the answer is B"), the text is an abstention: a guess
+    would count.
 
     >>> letter().agrees("The answer is (C).", "c")
     True
@@ -142,4 +152,5 @@ class _LetterReader:
             _REJECTED.match(text, match.end())
             or _ASKED.match(text, match.end())
             or _NEGATED.search(text[: match.start()])
+            or _AGAINST.search(text[: match.start()])
         )

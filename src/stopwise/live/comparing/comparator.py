@@ -18,6 +18,7 @@ from stopwise.checks import StopwiseError
 from stopwise.evidence import ABSTAINED
 from stopwise.live.calling import background
 from stopwise.live.calling.stage import Reported
+from stopwise.live.limits import check_cost
 
 KeyFunction = Callable[[Any], Hashable | Awaitable[Hashable]]
 AgreeResult = bool | None | Reported
@@ -116,7 +117,7 @@ class Comparator:
         """
         cost = 0.0
         if type(verdict) is Reported:
-            verdict, cost = verdict.output, verdict.cost or 0.0
+            verdict, cost = verdict.output, check_cost("cost", verdict.cost or 0.0)
         if verdict is None and self.may_abstain:
             return Judged(None, cost)
         # NumPy's booleans equal True and False; a similarity such as 0.3 does not.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import inspect
 from collections import OrderedDict
 from collections.abc import Hashable
-from types import CellType, CodeType
 from typing import Any
 
 from stopwise.checks import fail, whole_number
 from stopwise.live.calling.locks import ForkSafeLock
 from stopwise.live.comparing.comparator import Agree, Comparator, KeyFunction
+from stopwise.live.comparing.naming import name_of
 from stopwise.live.comparing.texts import exact, folded
 
 
@@ -21,7 +19,7 @@ def by_key(key: KeyFunction, label: str | None = None, *, quick: bool = False) -
 
     Args:
         key: a function of an answer, plain or async.
-        label: stands in snapshots; a lambda without one is named by a hash of its code.
+        label: stands in snapshots; without one, functions are told apart as by `name_of`.
         quick: whether it may be called on an event loop (else async cascades use a thread).
 
     >>> by_key(len).agrees("abc", "xyz")
@@ -35,7 +33,7 @@ def by(agree: Agree, label: str | None = None, *, quick: bool = False) -> Compar
 
     Args:
         agree: a function of two answers, plain or async, that returns True or False.
-        label: stands in snapshots; a lambda without one is named by a hash of its code.
+        label: stands in snapshots; without one, functions are told apart as by `name_of`.
         quick: whether it may be called on an event loop (else async cascades use a thread).
 
     >>> by(lambda one, two: one[0] == two[0]).agrees("abc", "axe")
@@ -126,56 +124,6 @@ def make_comparator(comparator: Comparator | Agree | str) -> Comparator:
     if callable(comparator):
         return by(comparator)
     raise fail("comparator", comparator, "a Comparator, a function of two, 'exact' or 'folded'")
-
-
-def name_of(function: Any) -> str:
-    """A name that tells functions apart: lambdas and inner functions by a hash of their code.
-
-    >>> name_of(len), name_of(lambda text: text[0]) == name_of(lambda text: text[1])
-    ('len', False)
-    """
-    if isinstance(function, functools.partial):
-        settings = sorted(function.keywords.items())
-        return f"{name_of(function.func)}, {function.args!r}, {settings!r}"
-    name = str(getattr(function, "__qualname__", type(function).__qualname__))
-    code = getattr(function, "__code__", None)
-    if code is None or "<" not in name:
-        return name
-    digest = hashlib.sha256()
-    _digest_code(digest, code)
-    cells = [_content(cell) for cell in getattr(function, "__closure__", None) or ()]
-    for value in (*cells, getattr(function, "__defaults__", None)):
-        inner = getattr(value, "__code__", None)
-        if inner is not None:
-            _digest_code(digest, inner)
-        else:
-            digest.update(_stable_text(value).encode())
-    return f"{name.rpartition('.')[2]} {digest.hexdigest()[:12]}"
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not set yet
-        return None
-
-
-def _digest_code(digest: Any, code: CodeType) -> None:
-    digest.update(code.co_code)
-    digest.update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _digest_code(digest, constant)
-        else:
-            digest.update(_stable_text(constant).encode())
-
-
-def _stable_text(value: Any) -> str:
-    """Text that is the same in every run; what has none, such as an object, by its type."""
-    if isinstance(value, (set, frozenset)):
-        return repr(sorted(map(repr, value)))
-    text = repr(value)
-    return type(value).__qualname__ if " at 0x" in text else text
 
 
 _UNKNOWN = object()

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 from stopwise.evidence import ABSTAINED
 from stopwise.live.calling.errors import describe, warn
 from stopwise.live.comparing.comparator import Comparator, Judged, MisusedComparatorError
+from stopwise.live.comparing.votes import majority_vote
 from stopwise.live.counters.pairs import compare_answers, pair_number
+from stopwise.live.interrupts import from_signal, is_failure
 
 Combine = Callable[[Sequence[Any]], Any]
 
@@ -24,6 +26,8 @@ class Comparison(NamedTuple):
         undecided: the pairs of which the comparator could not say.
         cost: what comparing cost.
         complete: False where the comparator or the vote raised (a warning says so).
+        answers: the answer after each stage, where outputs are combined; None where they are the
+            answers themselves.
     """
 
     answered: int
@@ -31,6 +35,7 @@ class Comparison(NamedTuple):
     undecided: int = 0
     cost: float = 0.0
     complete: bool = True
+    answers: Sequence[Any] | None = None
 
 
 NOT_COMPARED = Comparison(0, 0, complete=False)
@@ -49,7 +54,7 @@ class Reader:
     ('a', 0)
     """
 
-    __slots__ = ("combine", "comparator", "plain", "takes_time")
+    __slots__ = ("blocks", "combine", "comparator", "plain", "takes_time")
 
     def __init__(self, comparator: Comparator, combine: Combine | None) -> None:
         self.comparator = comparator
@@ -58,6 +63,7 @@ class Reader:
         self.plain = comparator.label == "exact" and combine is None
         # Comparing calls functions of the user, which an event loop must not wait for.
         self.takes_time = not comparator.quick
+        self.blocks = self.takes_time or combine not in (None, majority_vote)
 
     def after(self, outputs: Sequence[Any], stage: int) -> tuple[Any, int | None]:
         """The answer when stopping at a stage, and the last stage that spoke up to there.
@@ -70,7 +76,9 @@ class Reader:
                     return outputs[last], last
                 try:
                     return self._combined(self.combine, outputs, last), last
-                except Exception as error:  # noqa: BLE001
+                except Exception as error:
+                    if from_signal(error):
+                        raise
                     warn(f"combine raised {describe(error)}: the last output is the answer")
                     return outputs[last], last
         return ABSTAINED, None
@@ -84,13 +92,14 @@ class Reader:
     def compare(self, outputs: Sequence[Any]) -> Comparison:
         """Which stages answered and which pairs of answers disagreed.
 
-        What the comparator raises is told by a warning; the pair is then undecided.
+        What the comparator raises becomes a warning; the pair is then undecided.
         """
         if self.plain:
             try:
                 return Comparison(*compare_answers(outputs, None))
-            except Exception:  # noqa: BLE001  # outputs such as arrays: pair by pair below
-                pass
+            except Exception as error:  # outputs such as arrays: pair by pair below
+                if from_signal(error):
+                    raise
         sheet = _Sheet(self.comparator, *self._answers(outputs))
         for stage, answer in sheet.to_read():
             with sheet.reading(stage):
@@ -102,12 +111,15 @@ class Reader:
 
     async def compare_async(self, outputs: Sequence[Any]) -> Comparison:
         """The same, awaiting async functions together and calling plain ones in a thread."""
-        if not self.takes_time:
+        if not self.blocks:
             return self.compare(outputs)
         comparator = self.comparator
         if not comparator.is_async:
             return await asyncio.to_thread(self.compare, outputs)
-        sheet = _Sheet(comparator, *self._answers(outputs))
+        if self.combine is None:
+            sheet = _Sheet(comparator, *self._answers(outputs))
+        else:
+            sheet = _Sheet(comparator, *await asyncio.to_thread(self._answers, outputs))
 
         async def read(stage: int, answer: Any) -> None:
             with sheet.reading(stage):
@@ -133,9 +145,17 @@ class Reader:
                 if output is not ABSTAINED:
                     try:
                         answers[stage] = self._combined(self.combine, outputs, stage)
-                    except Exception:  # noqa: BLE001  # `after` warns
+                    except Exception as error:  # `after` warns
+                        if from_signal(error):
+                            raise
                         answers[stage], complete = ABSTAINED, False
         return answers, complete
+
+    def answer_of(self, outputs: Sequence[Any], stage: int, compared: Comparison) -> Any:
+        """The answer when stopping at a stage that said something; combined once, in comparing."""
+        if compared.answers is not None and compared.answers[stage] is not ABSTAINED:
+            return compared.answers[stage]
+        return outputs[stage] if self.combine is None else self.after(outputs, stage)[0]
 
 
 class _Sheet:
@@ -184,6 +204,7 @@ class _Sheet:
             _mask(self.judged, None),
             sum(judged.cost for judged in self.judged.values()),
             self._complete,
+            self._answers,
         )
 
 
@@ -199,7 +220,7 @@ class _Noting:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or isinstance(error, MisusedComparatorError):
+        if error is None or isinstance(error, MisusedComparatorError) or not is_failure(error):
             return False
         self._sheet.note(error)
         return True

@@ -7,6 +7,7 @@ from functools import lru_cache
 from stopwise.live.counters.pairs import pair_count, pair_list
 from stopwise.live.items.figures import NAMES as ITEMS
 from stopwise.live.items.figures import SUMS
+from stopwise.live.items.promise import PROMISE_NAMES
 
 _SINGLES = (
     "rounds", "switched", "switched_twice", "abandoned", "spent",
@@ -52,11 +53,13 @@ class Layout:
             self.cost_counts, self.advised,
         ) = (start + at * count for at in range(len(_PER_STAGE)))  # fmt: skip
         self.items = start + len(_PER_STAGE) * count
-        self.size = self.items + len(ITEMS)
+        self.promise = self.items + len(ITEMS)
+        self.size = self.promise + len(PROMISE_NAMES)
         names = list(_SINGLES)
         names += [f"{name} {i}-{j}" for name in _PER_PAIR for i, j in pair_list(count)]
         names += [f"{name} {stage}" for name in _PER_STAGE for stage in range(count)]
         names += ITEMS
+        names += PROMISE_NAMES
         self.names = tuple(names)
         self.real = tuple(
             name.split(" ")[0] in _REAL or name.startswith(RECENT) for name in self.names

@@ -20,9 +20,10 @@ class Added:
         answered: bits of the stages that answered; `last` is the deepest of them.
         pairs: (pair, disagreed) for every pair seen.
         switched, switched_twice: 1 where the answer changed once, or twice, on the way.
+        disagreed: bits of the pairs that disagreed.
     """
 
-    __slots__ = ("answered", "last", "pairs", "switched", "switched_twice")
+    __slots__ = ("answered", "disagreed", "last", "pairs", "switched", "switched_twice")
 
     def __init__(
         self,
@@ -30,12 +31,28 @@ class Added:
         pairs: tuple[tuple[int, bool], ...] = (),
         switched: int = 0,
         switched_twice: int = 0,
+        disagreed: int = 0,
     ) -> None:
         self.answered = answered
+        self.disagreed = disagreed
         self.last = answered.bit_length() - 1
         self.pairs = pairs
         self.switched = switched
         self.switched_twice = switched_twice
+
+    def agrees_with_last(self, stage: int) -> bool | None:
+        """Whether the answer as of a stage agrees with the last one; None where that is not known.
+
+        >>> added_by(0b101, 0b010).agrees_with_last(1)
+        False
+        """
+        early = (self.answered & ((2 << stage) - 1)).bit_length() - 1
+        if early < 0 or stage > self.last:
+            return None
+        if early == self.last:
+            return True
+        number = pair_number(early, self.last)
+        return next((not differs for pair, differs in self.pairs if pair == number), None)
 
     def __repr__(self) -> str:
         return f"Added({self.pairs}, switched {self.switched}, twice {self.switched_twice})"
@@ -85,7 +102,7 @@ def added_by(answered: int, disagreed: int, undecided: int = 0) -> Added:
 
     counted = count_prefix(bits(answered), differ)
     pairs = tuple((pair_number(i, j), differs) for i, j, differs in counted.pairs)
-    return Added(answered, pairs, counted.switched, counted.switched_twice)
+    return Added(answered, pairs, counted.switched, counted.switched_twice, disagreed)
 
 
 def bits(mask: int) -> list[int]:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-import math
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from stopwise.checks import StopwiseError, fail, known_keys, whole_number
+from stopwise.checks import fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.carried import FastTs
+from stopwise.live.counters.carried import Carried
+from stopwise.live.counters.lending import lent_counts, lent_evidence
 from stopwise.live.counters.pairs import Added
-from stopwise.live.counters.tally import Tally, checked_counters, real_evidence
+from stopwise.live.counters.tally import Tally, checked_counters
 from stopwise.live.record import RoundRecord
 from stopwise.policies.base import Policy
+
+_LOG = logging.getLogger("stopwise.live")
+OTHER = "other"
+"""Where rounds are counted once there are `most` segments."""
+
+_MANY = 256
+_FEW = 8
+Pending = tuple[Tally, Added, "int | None"]
+"""Whose counters a round adds to, what it adds, and the depth advised, if any."""
+
+
+class Counted(Protocol):
+    """What is to know that it has been counted."""
+
+    counted: bool
 
 
 class SegmentCounters:
@@ -29,11 +45,13 @@ class SegmentCounters:
         strength: how many rounds the other segments' evidence may count for in one segment.
         recorder: a policy that counts rounds in its own way, or None.
         fast: makes the carried distribution of a segment, or None where the policy has none.
+        most: beyond this many, new segments are counted together.
     """
 
     __slots__ = (
-        "_fast", "_replacements", "begun", "discount", "order", "others", "pending", "pool",
-        "recorder", "stage_count", "strength", "tallies",
+        "_fast", "_full", "_replacements", "begun", "discount", "free", "most", "moved", "order",
+        "others", "pending", "pending_cost", "pool", "quiet", "recorder", "records", "stage_count",
+        "strength", "tallies",
     )  # fmt: skip
 
     def __init__(
@@ -43,17 +61,27 @@ class SegmentCounters:
         discount: float = 1.0,
         strength: float = 0.0,
         recorder: Policy | None = None,
-        fast: Callable[[], FastTs] | None = None,
+        fast: Callable[[], Carried] | None = None,
+        most: int = 10_000,
     ) -> None:
         self.stage_count = count
         self.discount = discount
         self.strength = strength
         self.recorder = recorder
+        self.most = most
         self._fast = fast
+        self._full = False
         self._replacements: Sequence[tuple[Tally, list[Any]]] = ()
-        # Rounds that have ended and are yet to be added up; or, where rounds go to a store, the
-        # number of the last that was added up.
-        self.pending: list[tuple[Tally, Added] | RoundRecord] = []
+        # Rounds that have ended and are yet to be added up. Of most there is only what they add:
+        # `quiet` ones saw no pair. Of others there is a record. The first `moved` of `pending` have
+        # moved the carried distributions; up to `free` of them need not. Where rounds go to a
+        # store, `order` is the number of the last that was added up.
+        self.pending: list[Pending] = []
+        self.quiet: list[Pending] = []
+        self.records: list[RoundRecord] = []
+        self.pending_cost = 0.0  # of the pending ones, where a budget counts it
+        self.moved = 0
+        self.free = 0
         self.order = 0
         self.begun = 0
         self.others = 0  # rounds that other writers of a shared store have finished
@@ -68,7 +96,29 @@ class SegmentCounters:
             strength=self.strength,
             recorder=self.recorder,
             fast=self._fast,
+            most=self.most,
         )
+
+    def place(self, segment: str) -> str:
+        """Where rounds of a segment are counted: there, or with others where there are too many.
+
+        >>> counters = SegmentCounters(2, most=1)
+        >>> tally = counters.tally("a")
+        >>> counters.place("a"), counters.place("b")
+        ('a', 'other')
+        """
+        if not isinstance(segment, str):
+            check_segment(segment)
+        tallies = self.tallies
+        if segment in tallies or len(tallies) < self.most:
+            return segment
+        if not self._full:
+            self._full = True
+            _LOG.warning(
+                "there are %d segments (max_segments): new ones are counted together, as %r",
+                len(tallies), OTHER,
+            )  # fmt: skip
+        return OTHER
 
     def tally(self, segment: str) -> Tally:
         """The counters of a segment, which begins here if it is new."""
@@ -76,18 +126,24 @@ class SegmentCounters:
         if found is None:
             check_segment(segment)
             found = self._new_tally()
-            self.tallies[segment] = found
-            if len(self.tallies) == 1:
-                self.pool = found  # one segment is its own sum, and is not counted twice
-            elif len(self.tallies) == 2:
-                self.renew_pool()
+            pool = self.pool
+            if not self.tallies:
+                pool = found  # one segment is its own sum, and is not counted twice
+            elif len(self.tallies) == 1:
+                (first,) = self.tallies.values()
+                pool = Tally(self.stage_count, recorder=self.recorder)
+                pool.add(first)
                 if self.strength > 0:
-                    for tally in self.tallies.values():
-                        tally.fast = None
+                    first.fast = found.fast = None
+            # Python runs signal handlers after calls, not between these assignments.
+            self.tallies[segment] = found
+            self.pool = pool
         return found
 
     def peek(self, segment: str) -> Tally:
         """The counters of a segment for reading: a new one is shown but does not begin."""
+        if not isinstance(segment, str):
+            check_segment(segment)
         return self.tallies.get(segment) or self._new_tally()
 
     def _new_tally(self) -> Tally:
@@ -113,60 +169,104 @@ class SegmentCounters:
         self.count([record])
 
     def count_pending(self, costs: Sequence[float]) -> list[RoundRecord]:
-        """Count what is pending; return the rounds of it of which there is a record."""
-        records = [one for one in self.pending if isinstance(one, RoundRecord)]
-        plain = [one for one in self.pending if not isinstance(one, RoundRecord)]
-        self.count(records, plain, costs, pending=True)
+        """Count what is pending; return the rounds of it of which there is a record.
+
+        Args:
+            costs: of rounds of which there is no record, by their last stage.
+        """
+        records, pending, quiet = self.records[:], self.pending[:], self.quiet[:]
+        self.count(records, pending, quiet, costs)
         return records
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether there are rounds to add up."""
+        return bool(self.pending or self.quiet or self.records)
+
+    def follow(self) -> bool:
+        """Let the carried distributions follow rounds that have ended; False if there are many."""
+        pending, at = self.pending, self.moved
+        many = len(pending)
+        if many >= _MANY:
+            return False
+        still = 0
+        while at < many:
+            tally, added, _ = pending[at]
+            fast = tally.fast
+            at += 1
+            if fast is not None and fast.sure:
+                fast.sure = False
+                fast.move(added)
+                self.moved = at
+                fast.sure = True
+                still = fast.still
+            else:
+                self.moved = at
+        if still and len(self.tallies) <= _FEW:
+            # This number of rounds may end before any distribution can change at all.
+            at += min(tally.fast.still for tally in self.tallies.values() if tally.fast is not None)
+        self.free = at if at < _MANY else _MANY - 1
+        return True
 
     def count(
         self,
         records: Sequence[RoundRecord],
-        plain: Sequence[tuple[Tally, Added]] = (),
+        pending: Sequence[Pending] = (),
+        quiet: Sequence[Pending] = (),
         costs: Sequence[float] = (),
         *,
-        pending: bool = False,
         order: int | None = None,
     ) -> None:
         """Count rounds, as one step.
 
         Args:
-            records: rounds as records.
-            plain: rounds that went to their depth, told to the carried distributions already.
+            records: rounds as records; all that were pending, unless `order` is given.
+            pending, quiet: the first of those of which there is no record.
             costs: of those, by their last stage.
-            pending: whether these are all rounds that were pending.
-            order: the number of the last of them, where they go to a store.
+            order: the number of the last record, where they go to a store.
         """
         self.settle()
         changed: dict[int, tuple[Tally, Tally]] = {}
-        moves: list[tuple[FastTs, Added]] = []
-        for (tally, added), times in Counter(plain).items():
+        moves: list[tuple[Carried, Added]] = []
+        for (tally, added, advised), times in Counter([*pending, *quiet]).items():
             copy = _copy(tally, changed)
-            copy.values = copy.with_rounds(added, times, costs[added.last])
+            copy.values = copy.with_rounds(added, times, costs, advised)
+        for tally, added, _ in pending[self.moved :]:
+            if tally.fast is not None and added.pairs:
+                moves.append((tally.fast, added))
         for record in records:
             tally = self.tally(record.segment)
             copy = _copy(tally, changed)
             added = copy.what_adds(record)
             copy.values = copy.with_round(record, added)
             if tally.fast is not None and added.pairs:
-                tally.fast.sure = False
                 moves.append((tally.fast, added))
-        self._replace(
-            [(tally, copy.values) for tally, copy in changed.values()],
-            pending=pending,
-            order=order,
-        )
+        # One that is not sure now will be taken from the counts again: it need not be moved.
+        moves = [(fast, added) for fast, added in moves if fast.sure]
+        for fast, _ in moves:
+            fast.sure = False
+        changes = [(tally, copy.values) for tally, copy in changed.values()]
+        held = (len(pending), len(quiet), 0 if order is not None else len(records))
+        self._replace(changes, held, order)
         for fast, added in moves:
-            fast.move(added.pairs)
+            fast.move(added)
         for fast, _ in moves:
             fast.sure = True
 
-    def add(self, segment: str, delta: Tally) -> None:
-        """Add many rounds at once."""
+    def add(self, segment: str, delta: Tally, mark: Counted | None = None) -> None:
+        """Add many rounds at once.
+
+        Args:
+            segment: whose.
+            delta: what they add.
+            mark: marked as counted in the same step.
+        """
         self.settle()
         tally = self.tally(segment)
         pairs = zip(tally.values, delta.values, strict=True)
-        self._replace([(tally, [mine + theirs for mine, theirs in pairs])])
+        changes = [(tally, [mine + theirs for mine, theirs in pairs])]
+        tally.doubt_fast()
+        self._replace(changes, mark=mark)
         tally.renew_fast()
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
@@ -174,7 +274,9 @@ class SegmentCounters:
         self.settle()
         self.check_evidence(evidence)
         tally = self.tally(segment)
-        self._replace([(tally, tally.with_evidence(evidence))])
+        changes = [(tally, tally.with_evidence(evidence))]
+        tally.doubt_fast()
+        self._replace(changes)
         tally.renew_fast()
 
     def check_evidence(self, evidence: Evidence) -> None:
@@ -187,17 +289,24 @@ class SegmentCounters:
         self.settle()
         values = checked_counters(self.stage_count, counters)
         tally = self.tally(segment)
+        tally.doubt_fast()
         self._replace([(tally, values)])
         tally.renew_fast()
 
     def _replace(
         self,
         changes: list[tuple[Tally, list[Any]]],
-        *,
-        pending: bool = False,
+        held: tuple[int, int, int] = (0, 0, 0),
         order: int | None = None,
+        mark: Counted | None = None,
     ) -> None:
-        """Give tallies new values and the sum their differences, as one step."""
+        """Give tallies new values and the sum their differences, as one step.
+
+        Args:
+            held: how many of `pending`, `quiet` and `records` these changes hold.
+            order: the number of the last round that they hold, where rounds go to a store.
+            mark: marked as counted.
+        """
         pool = self.pool
         if changes and changes[0][0] is not pool:
             total = pool.values
@@ -208,10 +317,18 @@ class SegmentCounters:
                     for a, b, c in zip(total, before, values, strict=True)
                 ]
             changes.append((pool, total))
+        pending, quiet, records = held
         # Python runs signal handlers after calls, not between these assignments.
         self._replacements = changes
-        if pending:
-            self.pending = []
+        if mark is not None:
+            mark.counted = True
+        del self.pending[:pending]
+        del self.quiet[:quiet]
+        del self.records[:records]
+        self.moved = self.moved - pending if self.moved > pending else 0
+        self.free = 0
+        if pending or quiet:
+            self.pending_cost = 0.0  # these are always all that there are
         if order is not None:
             self.order = order
         self.settle()
@@ -259,94 +376,21 @@ class SegmentCounters:
         """Rounds finished, by all writers."""
         return self.pool.rounds
 
+    def counts_for(self, tally: Tally) -> tuple[list[float], list[float]]:
+        """The same, of pairs alone: how often they were seen, and disagreed."""
+        recent = self.discount != 1.0
+        at = tally.layout
+        first, second = (at.recent_seen, at.recent_disagreed) if recent else (at.seen, at.disagreed)
+        if not self.borrows(tally):
+            return tally.of_pairs(first), tally.of_pairs(second)
+        return lent_counts(tally, self.pool, self.strength, first, second)
+
     def evidence_for(self, tally: Tally) -> Evidence:
         """What a policy is to read for a segment: its own evidence and what the others lend."""
         recent = self.discount != 1.0
         if not self.borrows(tally):
             return tally.recent_evidence() if recent else tally.evidence()
-        at, pool = tally.layout, self.pool
-        if recent:
-            first, second = at.recent_seen, at.recent_disagreed
-            once, twice = at.recent_switched, at.recent_switched_twice
-        else:
-            first, second = at.seen, at.disagreed
-            once, twice = at.switched, at.switched_twice
-        n = [float(value) for value in tally.of_pairs(first)]
-        d = [float(value) for value in tally.of_pairs(second)]
-        more = zip(pool.of_pairs(first), pool.of_pairs(second), strict=True)
-        for number, (all_n, all_d) in enumerate(more):
-            # What the others have; discounted sums carry rounding, which must not turn negative.
-            lent = all_n - n[number]
-            share = min(1.0, self.strength / lent) if lent > 0 else 0.0
-            d[number] += share * min(max(all_d - d[number], 0.0), max(lent, 0.0))
-            n[number] += share * lent
-        switched, switched_twice = tally.values[once], tally.values[twice]
-        more_switched = pool.values[once] - switched
-        share = min(1.0, self.strength / more_switched) if more_switched > 0 else 0.0
-        return real_evidence(
-            self.stage_count,
-            n,
-            d,
-            switched + share * more_switched,
-            switched_twice + share * max(pool.values[twice] - switched_twice, 0),
-        )
-
-    # ---- as a snapshot holds it --------------------------------------------------------------
-
-    def to_form(self) -> dict[str, Any]:
-        """As a snapshot holds it."""
-        segments = {}
-        for name, tally in self.tallies.items():
-            form: dict[str, Any] = {"counters": tally.to_counters()}
-            if tally.fast is not None:
-                form["carried"] = tally.fast.to_form()
-            segments[name] = form
-        form = {"begun": self.begun, "segments": segments}
-        if len(self.tallies) > 1:
-            # Real sums depend on their order in the last bit, so the sum over segments is kept too.
-            form["pool"] = self.pool.to_counters()
-        return form
-
-    @classmethod
-    def check_form(cls, form: Any) -> None:
-        """Refuse what `to_form` does not write."""
-        if not isinstance(form, Mapping):
-            raise fail("state", form, "an object")
-        known_keys("state", form, ("begun", "segments", "pool"))
-        whole_number("begun", form.get("begun"), least=0)
-        if not isinstance(form.get("segments"), Mapping):
-            raise fail("segments", form.get("segments"), "an object, a field for each segment")
-        for name, part in form["segments"].items():
-            if not isinstance(part, Mapping) or not isinstance(part.get("counters"), Mapping):
-                raise StopwiseError(f"segments[{name!r}]: the field 'counters' is missing")
-            known_keys(f"segments[{name!r}]", part, ("counters", "carried", "drift"))
-
-    def restored(self, form: Any) -> SegmentCounters:
-        """A memory like this one that holds what `to_form` gave; this one is not changed."""
-        self.check_form(form)
-        made = self.empty()
-        for name, part in form["segments"].items():
-            made.tally(name).values = checked_counters(self.stage_count, part["counters"])
-        for name, part in form["segments"].items():
-            tally = made.tallies[name]
-            if tally.fast is not None:
-                tally.fast.restore(part.get("carried"), tally.seen, tally.disagreed)
-        made.begun = int(form["begun"])
-        made.renew_pool()
-        made._restore_pool(form.get("pool"))
-        return made
-
-    def _restore_pool(self, counters: Any) -> None:
-        """Take the sum that was saved, if it is the sum of the segments but for its last bits."""
-        summed = self.pool.to_counters()
-        if (
-            len(self.tallies) > 1
-            and isinstance(counters, Mapping)
-            and summed.keys() == set(counters)
-        ):
-            values = [(value, counters[name]) for name, value in summed.items()]
-            if all(type(b) in (int, float) and math.isclose(a, b) for a, b in values):
-                self.pool.set_counters(counters)
+        return lent_evidence(tally, self.pool, self.strength, recent=recent)
 
 
 def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.carried import FastTs
+from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.layout import layout_of
 from stopwise.live.counters.pairs import Added, added_by, pair_list, tokens
 from stopwise.live.items.figures import add_item
-from stopwise.live.record import RoundRecord, agreed
+from stopwise.live.items.promise import add_promise
+from stopwise.live.record import RoundRecord, same_answer
 from stopwise.policies.base import Policy
 
 LARGEST = 2**53
 """No counter grows beyond this: larger ones are not exact in every store."""
+LARGEST_SUM = 1e130
+"""No sum of costs grows beyond this."""
 
 
 class Tally:
@@ -44,7 +46,7 @@ class Tally:
         self.discount = discount
         self.recorder = recorder
         self.layout = layout_of(count)
-        self.fast: FastTs | None = None
+        self.fast: Carried | None = None
         self.values: list[Any] = [0] * self.layout.size
 
     # ---- reading -----------------------------------------------------------------------------
@@ -76,6 +78,11 @@ class Tally:
     def disagreed(self) -> list[int]:
         """How often each pair disagreed."""
         return self.of_pairs(self.layout.disagreed)
+
+    def pair_counts(self) -> tuple[list[int], list[int], int, int]:
+        """What policies count: of pairs, and of answers that changed once and twice."""
+        values, at = self.values, self.layout
+        return self.seen, self.disagreed, values[at.switched], values[at.switched_twice]
 
     def evidence(self) -> Evidence:
         """The exact counts, as `Evidence`."""
@@ -113,6 +120,8 @@ class Tally:
         values[at.rounds] += 1
         values[at.spent] += record.cost
         called, answered = record.called, record.answered
+        if record.item is not None and not record.item.full:
+            answered |= record.item.answered  # its record leaves out what must not count as pairs
         if record.stage is not None:
             values[at.stops + record.stage] += 1
             answered |= called == 1  # a round of one stage is not compared
@@ -138,28 +147,47 @@ class Tally:
             if record.advised_same is not None:
                 values[at.advised_known] += 1
                 values[at.advised_same] += record.advised_same
-        if record.item is not None and record.advised is None and not record.abandoned:
-            last, rule = self.stage_count - 1, record.item.rule
-            same = None
-            if record.item.full and rule is not None:
-                spoke = record.answered & ((2 << rule) - 1)
-                same = agreed(record, spoke.bit_length() - 1, last) if spoke else None
-            add_item(values, at.items, record.item, last=last, cost=record.cost, same=same)
+        if record.item is not None:
+            add_promise(values, at.promise, record.item)
+            if record.advised is None and not record.abandoned:
+                rule = record.item.rule
+                same = same_answer(record, rule) if record.item.full and rule is not None else None
+                last, cost = self.stage_count - 1, record.cost
+                add_item(values, at.items, record.item, last=last, cost=cost, same=same)
         self._add_pairs(values, added, 1)
         if self.discount != 1.0:
             self._add_recent(values, added)
         return values
 
-    def with_rounds(self, added: Added, times: int, cost: float) -> list[Any]:
-        """The counters after equal rounds that went to their depth, with no more to say of them."""
+    def with_rounds(
+        self, added: Added, times: int, costs: Sequence[float], advised: int | None = None
+    ) -> list[Any]:
+        """The counters after equal rounds that went to their depth.
+
+        Args:
+            added: what each of them adds.
+            times: how many they are.
+            costs: of rounds, by their last stage.
+            advised: the depth that enforcing would have drawn, where that is only noted.
+        """
         values, at = self.values[:], self.layout
+        last = added.last
         values[at.rounds] += times
-        values[at.spent] += cost * times
-        values[at.stops + added.last] += times
-        values[at.lengths + added.last] += times
+        values[at.spent] += costs[last] * times
+        values[at.stops + last] += times
+        values[at.lengths + last] += times
         if added.answered & (added.answered + 1):
-            for stage in range(added.last):
+            for stage in range(last):
                 values[at.abstained + stage] += times * (not added.answered >> stage & 1)
+        if advised is not None:
+            values[at.advised_rounds] += times
+            values[at.advised + advised] += times
+            values[at.advised_cost] += costs[advised] * times
+            values[at.advised_paid] += costs[last] * times
+            same = added.agrees_with_last(advised)
+            if same is not None:
+                values[at.advised_known] += times
+                values[at.advised_same] += times * same
         self._add_pairs(values, added, times)
         return values
 
@@ -213,10 +241,15 @@ class Tally:
             values[at.recent_switched_twice] += int(evidence.switched_twice)
         return values
 
+    def doubt_fast(self) -> None:
+        """Say that the carried distribution is not sure: the counts are about to change."""
+        if self.fast is not None:
+            self.fast.sure = False
+
     def renew_fast(self) -> None:
         """Take the carried distribution from the counts again."""
         if self.fast is not None:
-            self.fast.anchor(self.seen, self.disagreed)
+            self.fast.anchor(*self.pair_counts())
 
     # ---- as stores and snapshots hold it -----------------------------------------------------
 
@@ -255,8 +288,9 @@ def checked_counters(count: int, counters: Mapping[str, Any]) -> list[Any]:
         real = layout.real[at]
         if isinstance(value, bool) or not isinstance(value, (int, float) if real else int):
             raise fail(f"counter {name!r}", value, "a number" if real else "a whole number")
-        if not 0 <= value <= (math.inf if real else LARGEST) or not math.isfinite(value):
-            raise fail(f"counter {name!r}", value, "a finite number, 0 or more, of at most 2^53")
+        most = LARGEST_SUM if real else LARGEST
+        if not 0 <= value <= most:  # and so neither infinite nor no number
+            raise fail(f"counter {name!r}", value, f"a number from 0 to {most:.16g}")
         values[at] = value
     for at in range(layout.pairs):
         seen, disagreed = values[layout.seen + at], values[layout.disagreed + at]

@@ -49,7 +49,7 @@ def _column(values: Sequence[Any]) -> NDArray[np.str_] | FloatArray:
 def count_rows(rows: Sequence[ItemRow], binning: Binning) -> Transitions:
     """The transitions of rounds under a binning.
 
-    Rounds that were told under the same bins have their situations; of others they are made from
+    Rounds that were counted under the same bins have their situations; of others they are made from
     what the stages said. Where that was not kept, the round cannot be counted.
     """
     counts = Transitions(binning)

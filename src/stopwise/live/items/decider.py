@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stopwise.checks import StopwiseError, fail
@@ -14,13 +14,18 @@ from stopwise.live.items.counting import copy_of
 from stopwise.live.items.features import SEGMENT, check_cells
 from stopwise.live.items.memory import ItemMemory
 from stopwise.live.items.path import Deciding, ItemPath
+from stopwise.live.items.promise import LiveGuard, next_price, standing
 from stopwise.live.items.regressing import known_so_far
 from stopwise.live.items.row import Features, ItemRow, checked_features
 from stopwise.live.items.shared import ItemState
+from stopwise.live.record import RoundRecord, same_answer
 from stopwise.live.round import Round
+from stopwise.policies.per_item.agreement_guard import AgreementGuard
 from stopwise.policies.per_item.logistic.rule import LogisticRule
+from stopwise.policies.per_item.policy import PerItem
+from stopwise.policies.per_item.promised import promised_rule
 from stopwise.policies.per_item.rule import Rule, RuleDecision
-from stopwise.policies.per_item.situation import SituationPolicy
+from stopwise.policies.per_item.situation import SituationPolicy, StoppingRule
 from stopwise.situations.binning import Binning
 from stopwise.situations.observations import MOST_STAGES
 from stopwise.situations.transitions import Transitions
@@ -39,6 +44,7 @@ class ItemDecider:
         reader: compares outputs.
         rule: one to begin with, fitted on a log; its bins are kept, its counts are added to. One of
             regressions decides as it was fitted, whatever is counted.
+        promise: of agreement, where one is made.
     """
 
     def __init__(
@@ -48,6 +54,7 @@ class ItemDecider:
         costs: Callable[[], Costs],
         reader: Reader,
         rule: Rule | LogisticRule | None = None,
+        promise: AgreementGuard | None = None,
     ) -> None:
         if len(stages) > MOST_STAGES:
             raise fail("stages", len(stages), f"at most {MOST_STAGES} for a per-item policy")
@@ -58,6 +65,7 @@ class ItemDecider:
             )
         self.policy = policy
         self.stages = stages
+        self.guard = None if promise is None else LiveGuard(promise)
         self.given: Transitions | None = None
         self._regressions: LogisticRule | None = None
         self.memory = ItemMemory(len(stages), self.first_rounds)
@@ -66,6 +74,7 @@ class ItemDecider:
         self._lock = threading.Lock()
         self._by = Deciding()
         self._base = 0
+        self._priced_at = 0  # rounds under the promise when the rule was priced
         self._shared: Callable[[], Transitions | None] | None = None
         if not policy.learns:
             none = ((),) * len(stages)
@@ -87,8 +96,15 @@ class ItemDecider:
 
     def _decide_by(self, counts: Transitions, *, settled: bool) -> None:
         """From the next round on, decide by the rule that these counts give."""
-        own = self._regressions
-        rule = self.policy.rule(self.stages, counts, self._costs()) if own is None else None
+        own, guard = self._regressions, self.guard
+        rule: StoppingRule | None = None
+        if own is None and guard is not None and isinstance(self.policy, PerItem):
+            counters = guard.read() if self.shared else self.memory.promise_ruled
+            stands = standing(guard.promise, counters)
+            self._priced_at = stands.rounds
+            rule = promised_rule(self.stages, counts, self._costs(), stands)
+        elif own is None:
+            rule = self.policy.rule(self.stages, counts, self._costs())
         self._by = Deciding.by(rule, counts.binning, settled=settled, regressions=own)
 
     # ---- deciding -----------------------------------------------------------------------------
@@ -100,11 +116,28 @@ class ItemDecider:
             uniform: the round's random number.
             rate: share of rounds that are full runs in any case.
         """
-        chance = self.policy.full_run_probability(self._base + round.number, self._costs())
+        guard = self.guard
+        if guard is not None and self.shared:
+            self._price_again(guard)
+        path = ItemPath(self._by)
+        if guard is None:
+            chance = self.policy.full_run_probability(self._base + round.number, self._costs())
+        else:
+            path.promised = path.by.decides and guard.may_stop()
+            chance = guard.promise.look_rate if path.promised else 1.0
         round.full_chance = rate + (1 - rate) * chance
         round.full_run = uniform < round.full_chance
         round.looks = True
-        round.path = ItemPath(self._by)
+        round.path = path
+        if guard is not None and path.promised:
+            path.looked = round.full_run
+            guard.begun(look=path.looked)
+
+    def _price_again(self, guard: LiveGuard) -> None:
+        """Where a database counts: price the rule again once the promise stands differently."""
+        rule = self._by.rule
+        if isinstance(rule, Rule) and guard.read()[0] >= next_price(self._priced_at):
+            self._decide_by(rule.counts, settled=self._by.settled)
 
     def know(self, round: Round, features: Mapping[str, Any]) -> None:
         """Take what is known of the item, before its first stage is called."""
@@ -123,9 +156,10 @@ class ItemDecider:
         self._walk(round)
         last = len(self.stages) - 1
         if not enforced:
-            # Nothing was decided by its outputs: whatever it is told, it runs on.
+            # Nothing was decided by its outputs: whatever they are, it runs on.
             round.full_run = len(round.outputs) == last + 1
-            if round.rule_depth is not None:
+            path = round.path
+            if round.rule_depth is not None and (path is None or path.promised is not False):
                 round.advised, round.advised_probability = round.rule_depth, 1 - round.full_chance
         elif round.full_run:
             early = round.rule_depth is not None and round.rule_depth < last
@@ -134,8 +168,30 @@ class ItemDecider:
         elif round.rule_depth is not None and round.rule_depth < last:
             round.probability = 1 - round.full_chance
 
-    def row_of(self, round: Round, *, enforced: bool) -> ItemRow | None:
-        """What is to be counted of a round; None if no stage was called."""
+    def answering(self, round: Round) -> int | None:
+        """After all stages, the one whose answer is expected to lose least.
+
+        None where the last one that answered gives the answer, as everywhere else.
+        """
+        path = round.path
+        if (
+            path is None
+            or len(path.groups) < len(self.stages)
+            or round.failed
+            or not isinstance(path.by.rule, Rule)
+        ):
+            return None
+        stage = path.by.rule.answering(tuple(path.groups))
+        return stage if path.groups[stage] >= 0 else None
+
+    def row_of(self, round: Round, record: RoundRecord, *, enforced: bool) -> ItemRow | None:
+        """What is to be counted of a round; None if no stage was called.
+
+        Args:
+            round: which has been concluded.
+            record: what it says of which outputs agree, and whose answer was given.
+            enforced: whether the rule was followed.
+        """
         path = round.path
         if path is None or not path.groups:
             return None
@@ -151,8 +207,26 @@ class ItemDecider:
             round.full_run,
             round.full_chance if enforced else 1.0,
             round.rule_depth,
+            promised=None if path.promised is None else self._promised(round, record),
             settled=by.settled,
         )
+
+    def _promised(self, round: Round, record: RoundRecord) -> tuple[str, ...]:
+        """What became of the promise in a round; see `PROMISED`."""
+        path, last, rule = round.path, len(self.stages) - 1, round.rule_depth
+        assert path is not None
+        events = []
+        if path.promised:
+            events.append("open")
+        if path.looked:
+            events.append("look")
+        if path.promised and rule is not None and rule < last:
+            # What a look could not compare counts as a difference.
+            if path.looked and not same_answer(record, rule):
+                events.append("found")
+        elif record.called <= last and not record.failed >> (record.called - 1) & 1:
+            events.append("cut")
+        return tuple(events)
 
     def _walk(self, round: Round) -> None:
         """Follow a round to its newest output; note where the rule stops first."""
@@ -205,8 +279,11 @@ class ItemDecider:
 
     # ---- counting -----------------------------------------------------------------------------
 
-    def count(self, row: ItemRow | None) -> None:
+    def count(self, round: Round, row: ItemRow | None) -> None:
         """Take what a round showed; called once, when it is sure to be kept."""
+        path = round.path
+        if self.guard is not None and path is not None and path.promised:
+            self.guard.ended(look=path.looked)
         if row is None or not self.policy.learns or self._shared is not None:
             return
         with self._lock:
@@ -242,6 +319,13 @@ class ItemDecider:
     def share(self, read: Callable[[], Transitions | None]) -> None:
         """Leave all counting to a database; `read` gives what it has counted."""
         self._shared = read
+
+    def promise_by(self, read: Callable[[], Sequence[int]]) -> None:
+        """From where the counters of the promise are read, now that there are any."""
+        if self.guard is not None:
+            self.guard.read = read
+            if self.shared and isinstance(self._by.rule, Rule):
+                self._decide_by(self._by.rule.counts, settled=self._by.settled)
 
     def take(self, state: ItemState) -> None:
         """Decide by what a database holds. Called in the thread of the store."""

@@ -1,9 +1,9 @@
 """Unbiased figures of rounds that are decided per item, from full runs at known probabilities.
 
-Of the rounds that followed the rule and stopped early nobody knows what the last stage would have
-said. But a full run is a round like any other, chosen by a coin whose probability q is known: with
-the weight (1 - q) / q it stands for the rounds like it that were not chosen. So the share of early
-answers that the last stage would have changed, and what going to the end would have cost, are
+Of the rounds that followed the rule and stopped early nobody knows what a full run would have said.
+But a full run is a round like any other, chosen by a coin whose probability q is known: with the
+weight (1 - q) / q it stands for the rounds like it that were not chosen. So the share of early
+answers that a full run would have changed, and what going to the end would have cost, are
 estimated without bias. The intervals hold at the moment they are read (fixed time), not at all
 moments together.
 """
@@ -37,7 +37,7 @@ def add_item(
         row: what the round showed.
         last: the number of the last stage.
         cost: of the round.
-        same: of a full run, whether the answer at which the rule stops is that of the last stage.
+        same: of a full run, whether the answer at which the rule stops is the one that was given.
     """
     early = row.rule is not None and row.rule < last
     whole = 1.0 / row.chance if row.full and row.chance > 0 else 0.0
@@ -58,11 +58,14 @@ class ItemFigures:
     Attributes:
         rounds: how many; `early` of them followed the rule and stopped before the last stage, and
             `full` were full runs.
-        agreement: estimated share of rounds with the answer of the last stage; its interval is
+        agreement: estimated share of rounds with the answer of a full run; its interval is
             `agreement_interval`. None, or from 0, where no full run tells of an early answer.
         saved: estimated cost of sending all rounds to the end, less what was spent; with
             `saved_interval`. None before the first full run.
         level: of the intervals, at the moment they are read.
+
+    >>> print(ItemFigures(100, 60, 5, 0.98, (0.9, 1.0), None, None))
+    60 of 100 rounds stopped early by the rule; 98.0% have a full run's answer (90.0% to 100.0%)
     """
 
     rounds: int
@@ -78,7 +81,7 @@ class ItemFigures:
         text = f"{self.early} of {self.rounds} rounds stopped early by the rule"
         if self.agreement is not None:
             low, high = self.agreement_interval
-            text += f"; {self.agreement:.1%} have the last stage's answer ({low:.1%} to {high:.1%})"
+            text += f"; {self.agreement:.1%} have a full run's answer ({low:.1%} to {high:.1%})"
         if self.saved is not None and self.saved_interval is not None:
             low, high = self.saved_interval
             text += f"; saved {self.saved:g} against going to the end ({low:g} to {high:g})"

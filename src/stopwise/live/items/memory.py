@@ -17,6 +17,7 @@ from stopwise.live.items.counting import (
     is_cut_between,
     settles_at,
 )
+from stopwise.live.items.promise import PROMISE_NAMES, add_promise, next_price
 from stopwise.live.items.row import ItemRow
 from stopwise.policies.per_item.learning import rounds_until_next
 from stopwise.situations.binning import Binning
@@ -24,6 +25,8 @@ from stopwise.situations.transitions import Transitions
 
 VERSION = 2
 _FIELDS = ("version", "rounds", "base", "due", "settled", "counts", "ruled", "rows", "confidences")
+
+_PROMISE = ("promise", "promise_ruled")
 
 
 class ItemMemory:
@@ -39,6 +42,8 @@ class ItemMemory:
         counts: under the present bins; None until the first are cut.
         ruled: the counts that the present rule is made from.
         settled: whether the bins are not cut again.
+        promise: the counters of a promise of agreement, and `promise_ruled` those that the present
+            rule is made from.
 
     >>> memory = ItemMemory(2, first_rounds=2)
     >>> row = ItemRow(("a", "a"), (0, 0), (None, None), full=True, chance=1.0)
@@ -59,6 +64,8 @@ class ItemMemory:
         self._epoch: str | None = None
         self._rows: list[ItemRow] = []  # as long as bins may still be cut again
         self._due = first_rounds
+        self.promise = [0] * len(PROMISE_NAMES)
+        self.promise_ruled = [0] * len(PROMISE_NAMES)
 
     # ---- counting -----------------------------------------------------------------------------
 
@@ -66,8 +73,9 @@ class ItemMemory:
         """Count a round; whether a new rule is to be made.
 
         Where the round says which bins were cut after it (a log that is read again), those are
-        taken; where new bins are cut now, the round is told.
+        taken; where new bins are cut now, the round knows.
         """
+        add_promise(self.promise, 0, row)
         if self.settled and row.epoch != self._epoch and not row.groups:
             return False  # kept by the bins of another rule
         self.rounds += 1
@@ -81,7 +89,7 @@ class ItemMemory:
         if row.cut is not None and not self.settled:
             self._cut(Binning.from_dict(row.cut))
         elif self.rounds < self._due:
-            return False
+            return self._price_again()
         elif not self.settled and (
             self.counts is None or is_cut_between(self.rounds - 1, self.rounds, self._first)
         ):
@@ -89,6 +97,16 @@ class ItemMemory:
             assert self.counts is not None
             row.cut = self.counts.binning.to_dict()
         self._rule()
+        return True
+
+    def _price_again(self) -> bool:
+        """Whether the promise stands so differently that the rule is due to be priced again.
+
+        With the counts of a fitted rule, that is long before these have grown by much.
+        """
+        if self.ruled is None or self.promise[0] < next_price(self.promise_ruled[0]):
+            return False
+        self.promise_ruled = list(self.promise)
         return True
 
     def _cut(self, binning: Binning) -> None:
@@ -101,6 +119,7 @@ class ItemMemory:
         """From here on the rule is that of all counts so far."""
         assert self.counts is not None
         self.ruled = copy_of(self.counts)
+        self.promise_ruled = list(self.promise)
         self._due = self.rounds + rounds_until_next(self.rounds, self._first, settled=self.settled)
 
     def start_from(self, counts: Transitions) -> None:
@@ -152,6 +171,8 @@ class ItemMemory:
             "ruled": None if self.ruled is None else self.ruled.to_dict(),
             "rows": [row.to_form() for row in self._rows],
             "confidences": [list(row.confidences) for row in self._rows],
+            "promise": self.promise,
+            "promise_ruled": self.promise_ruled,
         }
 
     def restore(self, form: Mapping[str, Any]) -> None:
@@ -160,7 +181,7 @@ class ItemMemory:
             self.start_from(Transitions.from_dict(form))
             self.base = 0
             return
-        known_keys("items", form, _FIELDS)
+        known_keys("items", form, (*_FIELDS, *_PROMISE))
         known_version(form, VERSION, needed=True)
         for name in _FIELDS:
             if name not in form:
@@ -182,3 +203,13 @@ class ItemMemory:
         )
         self.counts, self.ruled, self.settled, self._rows = counts, ruled, form["settled"], read
         self._epoch = None if counts is None else counts.binning.epoch
+        self.promise, self.promise_ruled = (_counters(name, form.get(name)) for name in _PROMISE)
+
+
+def _counters(name: str, values: Any) -> list[int]:
+    """The counters of a promise; none where a snapshot is older than promises."""
+    if values is None:
+        return [0] * len(PROMISE_NAMES)
+    if not isinstance(values, list) or len(values) != len(PROMISE_NAMES):
+        raise fail(name, values, f"a list of {len(PROMISE_NAMES)} whole numbers")
+    return [whole_number(name, value, least=0) for value in values]

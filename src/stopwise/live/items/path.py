@@ -1,4 +1,4 @@
-"""The situations that a live round goes through, told stage by stage."""
+"""The situations that a live round goes through, stage by stage."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ class Deciding(NamedTuple):
         """From now on by this rule."""
         return cls(rule, binning, binning.epoch, cell_finder(binning), settled, regressions)
 
+    @property
+    def decides(self) -> bool:
+        """Whether there is anything yet to decide by."""
+        return self.rule is not None or self.regressions is not None
+
 
 class ItemPath:
     """What is known of one item so far.
@@ -60,7 +65,7 @@ class ItemPath:
     Situation(partition=(0,), confidence=1, label=1, previous=15, cell=0)
     """
 
-    __slots__ = ("bins", "by", "groups", "keys", "labels")
+    __slots__ = ("bins", "by", "groups", "keys", "labels", "looked", "promised")
 
     def __init__(self, by: Deciding) -> None:
         self.by = by
@@ -68,6 +73,8 @@ class ItemPath:
         self.labels: list[str | None] = []
         self.bins: list[int] = []
         self.keys: list[int] = []
+        self.promised: bool | None = None  # under a promise, whether the rule may stop it early
+        self.looked = False  # whether it runs to the end all the same, to look
 
     def extend(
         self, output: Any, confidence: float | None, cell: int, differ: Differ | None

@@ -13,10 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stopwise.checks import fail, finite_number, known_keys
+from stopwise.situations.keys import decode
 from stopwise.situations.observations import MOST_STAGES
 
 LONGEST_LABEL = 64
 """Longer outputs are no labels: of them only a hash is kept, by which equal ones are known."""
+
+PROMISED = ("open", "look", "found", "cut")
+"""What can become of a promise in a round: the rule was allowed to stop it early; a coin sent it to
+the end all the same; that showed its early answer to differ; it could not go as far as it should.
+"""
 
 Features = Mapping[str, "float | str | tuple[float, ...]"]
 
@@ -40,8 +46,8 @@ class ItemRow:
         full: whether it was a full run; `chance` is the probability that it became one.
         rule: the stage at which the rule stops; None where it was not asked that far.
         cut: the binning that was made when this round had been counted, as JSON holds it.
-        promised: whether a promise of agreement let the rule stop this round early; None where
-            nothing was promised.
+        promised: under a promise of agreement, what became of it in this round, of `PROMISED`; None
+            where nothing was promised.
         settled: whether the bins are not cut again, so that the situations say all there is.
 
     >>> row = ItemRow(("yes", "no"), (0, 1), (0.9, None), {"country": "de"}, full=True, chance=0.5)
@@ -59,8 +65,18 @@ class ItemRow:
     chance: float = 0.0
     rule: int | None = None
     cut: Mapping[str, Any] | None = None
-    promised: bool | None = None
+    promised: tuple[str, ...] | None = None
     settled: bool = False
+
+    @property
+    def answered(self) -> int:
+        """Bits of the stages that answered, as far as they were called.
+
+        >>> ItemRow(("yes", None, "no"), (0, -1, 1)).answered
+        5
+        """
+        groups = self.groups or (decode(self.keys[-1]).partition if self.keys else ())
+        return sum(1 << stage for stage, group in enumerate(groups) if group >= 0)
 
     def to_form(self) -> dict[str, Any]:
         """As JSON holds it; what is usual is left out, and so are labels once bins are settled.
@@ -85,7 +101,7 @@ class ItemRow:
         if self.cut is not None:
             form["cut"] = self.cut
         if self.promised is not None:
-            form["promised"] = self.promised
+            form["promised"] = list(self.promised)
         return form
 
     @classmethod
@@ -121,9 +137,7 @@ class ItemRow:
         row.rule, row.cut = form.get("rule"), form.get("cut")
         if row.rule is not None and (type(row.rule) is not int or not 0 <= row.rule < MOST_STAGES):
             raise fail("rule", row.rule, "the number of a stage")
-        row.promised = form.get("promised")
-        if row.promised not in (None, True, False):
-            raise fail("promised", row.promised, "true or false")
+        row.promised = _events(form.get("promised"))
         return row
 
 
@@ -206,6 +220,14 @@ def _groups(values: list[Any]) -> tuple[int, ...]:
         if type(value) is not int or not -1 <= value <= most + 1:
             raise fail("groups", values, "numbers from 0 in the order of appearance, or -1")
         most = max(most, value)
+    return tuple(values)
+
+
+def _events(values: Any) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    if not isinstance(values, list) or any(one not in PROMISED for one in values):
+        raise fail("promised", values, "a list of " + ", ".join(PROMISED))
     return tuple(values)
 
 

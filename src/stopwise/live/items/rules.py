@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.alone import ALONE
+from stopwise.policies.per_item.alone.rule import ALONE
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.rule import Rule

@@ -40,7 +40,7 @@ class TracedCascade(Cascade):
     """A cascade that OpenTelemetry sees; needs `pip install 'stopwise[opentelemetry]'`.
 
     `answer` and `answer_async` open a span `stopwise round`; inside of it every call of a stage
-    opens `stopwise stage NAME`, in threads too. A stage that raises marks its span as an error.
+    opens `stopwise stage NAME`, in threads too. The span of a stage that raises is an error.
     Items, outputs and texts of errors do not enter spans: they may be private. In `answer_many` the
     calls of stages have spans, under the one that is open around it.
 

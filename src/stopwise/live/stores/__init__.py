@@ -1,1 +1,1 @@
-"""Where finished rounds are kept: a log, a SQLite file, a snapshot."""
+"""Where finished rounds are kept: a log, a SQLite file, PostgreSQL, a snapshot."""

@@ -12,7 +12,7 @@ from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.items.decider import ItemDecider
 from stopwise.live.record import RoundRecord
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.stores.sql_schema import Connection
+from stopwise.live.stores.connection import Connection
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.situations.transitions import Transitions
 
@@ -153,6 +153,12 @@ class Store(Protocol):
 
     def give_back(self, part: float) -> None:
         """Return what was granted and not spent."""
+
+    def grant_expired(self) -> bool:
+        """Whether what was granted may be another's by now; asked in any thread."""
+
+    def keep_alive(self) -> None:
+        """Called now and then: show others that this writer lives."""
 
     def read_rounds(self) -> Iterator[RoundRecord]:
         """The rounds that were kept, of all writers."""

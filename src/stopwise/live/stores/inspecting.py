@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import sqlite3
 from collections import Counter
@@ -175,6 +175,13 @@ def _inspect_sqlite(path: Path, status: FileStatus) -> None:
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
+            for kind, name in read(
+                connection, "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
+            ):
+                # Asking a view that somebody else has made may take for ever.
+                status.problems.append(f"holds a {kind}, {name!r}: not made by a learner")
+            if status.problems:
+                return
             for (found,) in read(connection, "PRAGMA integrity_check"):
                 if found != "ok":
                     status.problems.append(str(found))
@@ -182,15 +189,19 @@ def _inspect_sqlite(path: Path, status: FileStatus) -> None:
             for cascade, settings, rounds in read(
                 connection, "SELECT cascade, settings, rounds FROM stopwise_cascades"
             ):
-                status.stages[cascade] = list(json.loads(settings).get("stages", []))
+                try:
+                    form = parse_json_object("settings", settings)
+                    status.stages[cascade] = [str(name) for name in form.get("stages", ())]
+                except (StopwiseError, TypeError) as error:
+                    status.problems.append(f"settings of cascade {cascade!r}: {error}")
                 status.rounds[cascade] = rounds
                 sums = (
                     "SELECT segment, value FROM stopwise_counters WHERE cascade = ? AND counter = ?"
                 )
                 parts = read(connection, sums, cascade, "rounds")
-                status.segments[cascade] = {segment: int(value) for segment, value in parts}
+                status.segments[cascade] = {str(name): _number(value) for name, value in parts}
                 costs = read(connection, sums, cascade, "spent")
-                status.spent[cascade] = sum(value for _, value in costs)
+                status.spent[cascade] = sum(_number(value) for _, value in costs)
                 counted = sum(status.segments[cascade].values())
                 if counted != rounds:
                     status.problems.append(f"{rounds} rounds, but the segments sum to {counted}")
@@ -208,6 +219,12 @@ def _inspect_sqlite(path: Path, status: FileStatus) -> None:
             connection.close()
     except sqlite3.DatabaseError as error:
         status.problems.append(f"cannot be read as a store ({error})")
+
+
+def _number(value: Any) -> Any:
+    """A value of a counter, which a file from elsewhere may call anything."""
+    good = isinstance(value, (int, float)) and math.isfinite(value)
+    return value if good and value != int(value) else int(value) if good else 0
 
 
 def repair(path: str | Path) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import secrets
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +16,7 @@ from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.items.decider import ItemDecider
+from stopwise.live.limits import check_whole
 from stopwise.live.record import MOST_STAGES, RoundRecord, added_of
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import (
@@ -25,6 +28,7 @@ from stopwise.live.stores.base import (
     Writing,
     check_survives,
 )
+from stopwise.live.stores.holding import hold, let_go
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.situations.transitions import Transitions
 from stopwise.storage import flush_folder
@@ -36,6 +40,7 @@ except ImportError:  # not on Windows: there, running two writers is not caught
 
 VERSION = 1
 _KIND = "stopwise rounds"
+_AMOUNT = struct.Struct("d")
 _START = b'{"kind": "stopwise rounds"'
 
 
@@ -84,6 +89,8 @@ class RoundLog:
         self._file = -1
         self._end = 0
         self._is_child = False
+        # What parent and children have taken of a budget together: memory that they share.
+        self._taken = mmap.mmap(-1, _AMOUNT.size)
         self._watch: DriftWatch | None = None
         self._items: ItemDecider | None = None
 
@@ -149,8 +156,10 @@ class RoundLog:
                 else:
                     self._count(form, counters, f"{self.path}, line {at + 1}")
                 good += len(line)
+        check_whole(f"{self.path}: round", counters.begun)
         os.ftruncate(self._file, good)
         self._end = good
+        _AMOUNT.pack_into(self._taken, 0, counters.pool.spent)
         return good > 0
 
     def _count(self, form: Any, counters: SegmentCounters, where: str) -> None:
@@ -167,7 +176,7 @@ class RoundLog:
             counters.apply(record)
         except StopwiseError as error:
             raise StopwiseError(f"{where}: {error}") from None
-        if self._watch is not None:  # alarms of the past were told when they came
+        if self._watch is not None:  # alarms of the past were raised when they came
             self._watch.observe(record.segment, added_of(record).pairs)
         if self._items is not None and record.item is not None:
             self._items.replay(record.item)
@@ -205,11 +214,28 @@ class RoundLog:
         return None
 
     def give_back(self, part: float) -> None:
-        """Nothing was granted."""
+        """Return what was granted and not spent."""
+        with self._alone():
+            (taken,) = _AMOUNT.unpack_from(self._taken)
+            _AMOUNT.pack_into(self._taken, 0, taken - part)
 
     def grant(self, least: float, most: float, budget: float) -> float | None:
-        """The budget is not shared."""
-        return None
+        """Take a part of the budget, which children that were forked spend from too."""
+        with self._alone():
+            (taken,) = _AMOUNT.unpack_from(self._taken)
+            part: float = min(most, budget - taken)
+            if part < least - 1e-9 * budget:
+                return 0.0
+            part = max(part, least)
+            _AMOUNT.pack_into(self._taken, 0, taken + part)
+        return part
+
+    def grant_expired(self) -> bool:
+        """Never: what a child was granted and did not spend comes back on the next opening."""
+        return False
+
+    def keep_alive(self) -> None:
+        """Nobody else looks."""
 
     def _write(self, lines: Sequence[str]) -> None:
         if self._file < 0:
@@ -301,7 +327,13 @@ class RoundLog:
         """Let go of the file, and so of its lock."""
         if self._file >= 0:
             file, self._file = self._file, -1
+            let_go(file)
             os.close(file)
+
+    def __del__(self) -> None:
+        # A learner that is dropped without `close` must not keep the file from the next one.
+        with suppress(Exception):
+            self.close()
 
 
 def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
@@ -369,12 +401,9 @@ def _evidence_of(form: Any) -> tuple[str, Evidence]:
 
 
 def _lock(file: int, path: Path) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    holder = hold(file)
+    if holder is not None:
         raise StopwiseError(
-            f"{path}: another process is writing this log; to share evidence between processes"
-            " use SqliteStore"
-        ) from None
+            f"{path}: {holder} is writing this log; close() that one first, or share evidence"
+            " through a SqliteStore"
+        )

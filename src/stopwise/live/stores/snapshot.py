@@ -9,6 +9,7 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object
 from stopwise.evidence import Evidence
+from stopwise.live.counters.forms import restored
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.storage import write_whole
 
@@ -68,5 +69,5 @@ def read_evidence(path: str | Path) -> dict[str, Evidence]:
     settings = form["settings"]
     if not isinstance(settings, Mapping) or not isinstance(settings.get("stages"), list):
         raise StopwiseError(f"{path}: the settings name no stages")
-    memory = SegmentCounters(len(settings["stages"])).restored(form["state"])
+    memory = restored(SegmentCounters(len(settings["stages"])), form["state"])
     return {name: tally.evidence() for name, tally in memory.tallies.items()}

@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.checks import StopwiseError, fail, finite_number, parse_json_object
+from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.live.counters.layout import layout_of
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.record import MOST_STAGES, RoundRecord
+from stopwise.live.stores.connection import Row, first_line
+from stopwise.live.stores.databases.counters import SqlCounters
+from stopwise.live.stores.databases.rounds import Asking
+from stopwise.live.stores.databases.rounds import read_rounds as read_rows
 from stopwise.live.stores.inspecting import is_sqlite
 from stopwise.live.stores.round_log import check_log_header, read_rounds
 from stopwise.live.stores.snapshot import read_evidence, read_snapshot
-from stopwise.live.stores.sql_schema import Row, first_line
 
-_PAGE = 1000
 _STARTS = (b'{"kind": "stopwise rounds"', b'{"kind": "stopwise learner"')
-
-Asking = Callable[[str, Sequence[Any]], list[Row]]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def open_stored(source: str | Path) -> Stored | None:
         ask = _sqlite(path)
         if not ask("SELECT 1 FROM sqlite_master WHERE name = 'stopwise_cascades'", ()):
             return None
+        if ask("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger') LIMIT 1", ()):
+            raise StopwiseError(f"{path}: holds views or triggers, which no learner makes")
         return _from_sql(str(path), ask, cascade)
     with path.open("rb") as file:
         start = file.read(40)
@@ -108,39 +111,20 @@ def _from_sql(name: str, ask: Asking, cascade: str | None) -> Stored:
     if not found or (cascade is not None and cascade not in found):
         raise fail(f"{name}: cascade", cascade or "", f"one of {sorted(map(str, found))}")
     chosen = next(iter(found)) if cascade is None else cascade
-    settings = parse_json_object(f"{name}: settings", found[chosen])
-
-    def rounds() -> Iterator[RoundRecord]:
-        last: tuple[Any, ...] = (-1, -1)
-        count = len(settings["stages"])
-        while True:
-            rows = ask(
-                "SELECT writer, sequence, round FROM stopwise_rounds WHERE cascade = ?"
-                " AND (writer, sequence) > (?, ?) ORDER BY writer, sequence LIMIT ?",
-                (chosen, *last, _PAGE),
-            )
-            for writer, sequence, text in rows:
-                where = f"{name}: round {writer}/{sequence}"
-                yield RoundRecord.from_form(parse_json_object(where, text), count)
-            if len(rows) < _PAGE:
-                return
-            last = tuple(rows[-1][:2])
+    settings = _checked_settings(name, parse_json_object(f"{name}: settings", found[chosen]))
+    count = len(settings["stages"])
 
     def evidence() -> Mapping[str, Evidence]:
-        counters = SegmentCounters(len(settings["stages"]))
-        layout = layout_of(counters.stage_count)
-        segments: dict[str, dict[str, Any]] = {}
+        counters = SegmentCounters(count)
+        known = layout_of(count).places
         query = "SELECT segment, counter, value FROM stopwise_counters WHERE cascade = ?"
-        for segment, counter, value in ask(query, (chosen,)):
-            place = layout.places.get(counter)
-            if place is not None:
-                whole = (
-                    not layout.real[place] and finite_number(f"{name}: {counter}", value) % 1 == 0
-                )
-                segments.setdefault(segment, {})[counter] = int(value) if whole else value
-        for segment, values in segments.items():
+        rows = [row for row in ask(query, (chosen,)) if row[1] in known]
+        for segment, values in SqlCounters(name, str(chosen), count).by_segment(rows).items():
             counters.set_tally(segment, values)
         return _evidence(counters)
+
+    def rounds() -> Iterator[RoundRecord]:
+        return read_rows(ask, chosen, name, count)
 
     kept = ask("SELECT 1 FROM stopwise_rounds WHERE cascade = ? LIMIT 1", (chosen,))
     return _stored(name, settings, rounds if kept else None, evidence)
@@ -156,26 +140,36 @@ def _stored(
     rounds: Callable[[], Iterator[RoundRecord]] | None,
     evidence: Callable[[], Mapping[str, Evidence]],
 ) -> Stored:
+    checked = _checked_settings(name, settings)
+    return Stored(
+        name,
+        tuple(checked["stages"]),
+        tuple(float(cost) for cost in checked["costs"]),
+        float(checked["mistake_cost"]),
+        checked.get("measured") is True,
+        rounds,
+        evidence,
+    )
+
+
+def _checked_settings(name: str, settings: Any) -> Mapping[str, Any]:
     """Check what is said of a cascade: it may come from elsewhere."""
-    stages = settings.get("stages") if isinstance(settings, Mapping) else None
-    costs = settings.get("costs") if isinstance(settings, Mapping) else None
+    form: Mapping[str, Any] = settings if isinstance(settings, Mapping) else {}
+    stages, costs, mistake_cost = (form.get(at) for at in ("stages", "costs", "mistake_cost"))
     if (
         not isinstance(stages, list)
         or not 2 <= len(stages) <= MOST_STAGES
         or not all(isinstance(stage, str) for stage in stages)
+        or len(set(stages)) != len(stages)
     ):
-        raise fail(f"{name}: stages", stages, f"the names of 2 to {MOST_STAGES} stages")
+        raise fail(f"{name}: stages", stages, f"the different names of 2 to {MOST_STAGES} stages")
     if not isinstance(costs, list) or len(costs) != len(stages):
         raise fail(f"{name}: costs", costs, f"{len(stages)} numbers")
-    return Stored(
-        name,
-        tuple(stages),
-        tuple(finite_number(f"{name}: costs", cost) for cost in costs),
-        finite_number(f"{name}: mistake_cost", settings.get("mistake_cost")),
-        settings.get("measured") is True,
-        rounds,
-        evidence,
-    )
+    try:
+        Costs.from_stages(costs, finite_number("mistake_cost", mistake_cost))
+    except StopwiseError as error:
+        raise StopwiseError(f"{name}: {error}") from None
+    return form
 
 
 def _sqlite(path: Path) -> Asking:

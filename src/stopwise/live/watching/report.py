@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.live.counters.tally import Tally
 from stopwise.live.items.figures import ItemFigures, figures_of_items
+from stopwise.live.items.promise import PromiseFigures, figures_of_promise
+from stopwise.policies.per_item.agreement_guard import AgreementGuard
 
 if TYPE_CHECKING:
     import polars
@@ -32,12 +34,16 @@ class LiveReport:
         compared: how often each pair of answers was compared, and `disagreed` how often they
             differed, in the order (0, 1), (0, 2), (1, 2), (0, 3), ...
         advised: in the modes shadow and advise, how often each stage was advised.
-        advised_cost: what following the advice would have cost.
+        advised_cost: what the advice would have cost.
         saved: `spent` less that, over the rounds that had advice.
         advised_agreement: how often the advised answer agreed with the one given; None if unknown.
             This is agreement, not accuracy: without labels nobody knows who was right.
         items: where rounds are decided per item, what full runs say of all of them: agreement with
-            the last stage and savings, unbiased, with intervals; None elsewhere.
+            full runs and savings, unbiased, with intervals; None elsewhere.
+        promise: how a promise of agreement stands; None where none was made.
+        saved_alone: for stages that can be called without those before them: what the last stage
+            alone would have cost for all these rounds, at its present cost, less `spent`. Below 0
+            where it would have been cheaper. None where costs are not known here.
 
     >>> from stopwise.live import Learner
     >>> learner = Learner({"rule": 0, "model": 1}, "fixed", mistake_cost=4)
@@ -64,6 +70,19 @@ class LiveReport:
     items: ItemFigures | None = None
     compared: tuple[int, ...] = ()
     disagreed: tuple[int, ...] = ()
+    promise: PromiseFigures | None = None
+    saved_alone: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it.
+
+        >>> report_of(Tally(2), ("a", "b")).to_dict()["calls"]
+        [0, 0]
+        """
+        form = asdict(self)
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in form.items()
+        }
 
     def rows(self) -> list[dict[str, Any]]:
         """The counts of every stage, a record each."""
@@ -102,9 +121,11 @@ class LiveReport:
         if self.unrecorded:
             text += f", {_number(self.unrecorded, 'round')} not recorded"
         if sum(self.advised):
-            text += f", {self.saved:g} of it saved by following the advice"
+            text += f", {self.saved:g} of it saved by the advice"
         if self.items is not None:
             text += f"; {self.items}"
+        if self.promise is not None:
+            text += f"; {self.promise}"
         return text
 
     def __str__(self) -> str:
@@ -126,8 +147,19 @@ def _number(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def report_of(tally: Tally, stages: Sequence[str]) -> LiveReport:
+def report_of(
+    tally: Tally,
+    stages: Sequence[str],
+    promise: AgreementGuard | None = None,
+    last_cost: float | None = None,
+) -> LiveReport:
     """Read a tally.
+
+    Args:
+        tally: what was counted.
+        stages: their names.
+        promise: of agreement, where one was made.
+        last_cost: what a call of the last stage costs.
 
     >>> report_of(Tally(2), ("a", "b")).calls
     (0, 0)
@@ -151,4 +183,6 @@ def report_of(tally: Tally, stages: Sequence[str]) -> LiveReport:
         items=figures_of_items(values, at.items),
         compared=tuple(tally.seen),
         disagreed=tuple(tally.disagreed),
+        promise=None if promise is None else figures_of_promise(values, at.promise, promise),
+        saved_alone=None if last_cost is None else tally.rounds * last_cost - tally.spent,
     )

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.live.stores.base import StoreError
-from stopwise.live.stores.sql_schema import Connection, Row, first_line
-from stopwise.live.stores.sqlite_place import SqlitePlace
+from stopwise.live.stores.connection import Connection, Row, first_line
+from stopwise.live.stores.databases.sqlite_place import SqlitePlace
 
 
 class SqliteConnection(Connection):
@@ -23,6 +23,7 @@ class SqliteConnection(Connection):
             path, timeout=patience, isolation_level=None, check_same_thread=False
         )
         try:
+            self._connection.execute("PRAGMA trusted_schema = OFF")
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
             self.place = SqlitePlace(path, self._has_all_pages)
@@ -35,16 +36,16 @@ class SqliteConnection(Connection):
         try:
             return self._connection.execute(sql, values).fetchall()
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            raise self._told(error) from error
+            raise self._store_error(error) from error
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for many rows."""
         try:
             self._connection.executemany(sql, rows)
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            raise self._told(error) from error
+            raise self._store_error(error) from error
 
-    def _told(self, error: Exception) -> StoreError:
+    def _store_error(self, error: Exception) -> StoreError:
         """What is wrong, in one line that names the file."""
         return StoreError(f"{self._path}: {first_line(error)}")
 

@@ -16,8 +16,9 @@ from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.live.items.counting import count_rows, cut, is_cut_between, settles_at
 from stopwise.live.items.row import ItemRow
 from stopwise.live.items.shared import ItemState
-from stopwise.live.record import check_whole
-from stopwise.live.stores.sql_schema import ADD_TRANSITIONS, Connection
+from stopwise.live.limits import check_whole
+from stopwise.live.stores.connection import Connection
+from stopwise.live.stores.databases.schema import ADD_TRANSITIONS
 from stopwise.policies.per_item.learning import rounds_until_next
 from stopwise.situations.binning import Binning
 from stopwise.situations.transitions import Transitions
@@ -45,7 +46,7 @@ class SqlTransitions:
         cascade: its name there.
         stage_count: how many stages.
         first_rounds: after this many rounds bins are cut for the first time.
-        take: told what to decide by, whenever that has changed.
+        take: given what to decide by, whenever that has changed.
         given: the counts of a rule to begin with.
     """
 

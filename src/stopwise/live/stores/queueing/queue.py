@@ -3,67 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
 import logging
-import os
-import signal
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from stopwise.live.record import RoundRecord
 from stopwise.live.stores.base import Changes, Store, StoreError
+from stopwise.live.stores.queueing.draining import drain_at_exit, forget
+from stopwise.live.stores.queueing.waiting import Result, WhenDone, report_to_loop
 from stopwise.live.watching.drift import DriftAlarm
 
 _LOG = logging.getLogger("stopwise.live")
 _BATCH = 1024
+_APART = 16
 _SLOWEST_RETRY = 5.0
-
-
-@dataclass(frozen=True)
-class StoreStatus:
-    """How a store is doing.
-
-    Attributes:
-        kept: rounds of this learner that the store has.
-        queued: rounds that wait to be written.
-        failures: how often a batch could not be written; it stays queued and is tried again.
-        unrecorded: rounds that could not even be queued; their cost is counted, nothing else.
-        last_error: why a batch could not be written the last time; None since the last success.
-
-    >>> import tempfile
-    >>> from stopwise.live import Learner, RoundLog
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> learner = Learner([0, 1], "fixed", store=RoundLog(folder.name + "/rounds.jsonl"))
-    >>> with learner.begin() as round: round.observe(1); round.observe(2)
-    >>> learner.store_status
-    StoreStatus(kept=1, queued=0, failures=0, unrecorded=0, last_error=None)
-    >>> learner.close(); folder.cleanup()
-    """
-
-    kept: int = 0
-    queued: int = 0
-    failures: int = 0
-    unrecorded: int = 0
-    last_error: str | None = None
+AWAY = 1.0
+"""Seconds without an answer after which writing behind does not wait for a store."""
 
 
 class RoundQueue:
     """The rounds of one learner that are not yet in its store.
 
     Rounds are numbered in the order in which they end. The owner appends under its own lock, and
-    drops what is kept under it; the thread only reads.
+    drops what is kept under it; the thread only reads, and never waits for that lock, because the
+    owner may hold it while it waits for the thread.
 
     Args:
         store: written from the queue's own thread alone.
-        absorb: told, in that thread, that rounds are kept, what others changed, and which alarms
-            were raised.
+        absorb: called in that thread when rounds are kept, with what others changed and the alarms
+            that were raised.
     """
 
     def __init__(
@@ -76,9 +50,12 @@ class RoundQueue:
         self.last_error: BaseException | None = None
         self.closed = False
         self._absorb = absorb
-        self.rounds: deque[RoundRecord] = deque()
+        # Each with its number: read without the lock, a place in a deque says nothing.
+        self.rounds: deque[tuple[int, RoundRecord]] = deque()
         self.last = 0  # the number of the last round that was queued
         self.kept = 0  # the number of the last round that the store has
+        self._closing = threading.RLock()
+        self._at_end: weakref.finalize[[weakref.ref[Store]], RoundQueue] | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -88,11 +65,15 @@ class RoundQueue:
         self._lock = threading.RLock()
         self._state = threading.Condition(self._lock)
         self._work = threading.Lock()  # held while the store is used
-        self._calls: deque[tuple[Callable[[], Any], _Result]] = deque()
-        self._waiting: list[tuple[int, Callable[[BaseException | None], None]]] = []
+        self._calls: deque[tuple[Callable[[], Any], Result]] = deque()
+        self._waiting: list[tuple[int, WhenDone]] = []
         self.ended = False
         self._draining = False
-        self._oldest = 0.0  # when the first round not yet kept was queued
+        # When some of the rounds were queued, by their numbers: every `_APART`th is enough.
+        self._queued_at: deque[tuple[int, float]] = deque()
+        self._newest = 0
+        self._idle = True  # nothing was queued when the thread last looked
+        self._takes = 0.0  # seconds that a write took lately
         self._in_a_row = 0
         self._retry_at = 0.0
 
@@ -110,25 +91,35 @@ class RoundQueue:
                 f" recorded" + (f" (the last try failed: {error})" if error else "")
             )
 
-    def put(self, record: RoundRecord) -> None:
-        """Queue a round; the owner holds its lock. Both steps come before any signal handler."""
-        self.last += 1
-        self.rounds.append(record)
-
     def wake(self) -> None:
-        """Tell the thread that a round was queued that nobody waits for."""
-        waiting = self.last - self.kept
-        if waiting == 1:
-            self._oldest = time.monotonic()
-        writing = self.store.writing
-        if waiting == 1 or waiting % writing.rounds == 0 or writing.durability == "round":
+        """Wake the thread for a round that was queued and that nobody waits for."""
+        last, writing = self.last, self.store.writing
+        if self._idle or last >= self._newest + _APART:
+            self._newest = last
+            self._queued_at.append((last, time.monotonic()))
+        if self._idle or last % writing.rounds == 0 or writing.durability == "round":
+            self._idle = False
             with self._lock:
+                _UNWRITTEN.add(self)
                 self._start()
                 self._state.notify_all()
 
+    def waited(self) -> float:
+        """For how many seconds the oldest round that is not kept has waited, or a few less."""
+        if self.last <= self.kept:
+            return 0.0
+        first, at = self.kept + 1, None
+        with contextlib.suppress(RuntimeError):  # another thread queues at this moment
+            for number, moment in self._queued_at:
+                if at is not None and number > first:
+                    break
+                at = moment
+        return 0.0 if at is None else time.monotonic() - at
+
     def since(self, number: int) -> list[RoundRecord]:
         """The rounds that were queued after this one; the owner holds its lock."""
-        return list(islice(self.rounds, len(self.rounds) - (self.last - number), None))
+        first = len(self.rounds) - (self.last - number)
+        return [record for _, record in islice(self.rounds, first, None)]
 
     def drop(self, number: int) -> None:
         """Forget the rounds up to this one, which the store has; the owner holds its lock."""
@@ -137,40 +128,60 @@ class RoundQueue:
 
     def wait(self, number: int, timeout: float | None = None) -> None:
         """Wait until a round is kept, or raise why it is not; it stays queued then."""
-        result = _Result()
+        result = Result()
         self.when_kept(number, result.set)
         result.get(timeout)
 
     async def wait_async(self, number: int) -> None:
         """The same without standing in the way of an event loop."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-
-        def tell(error: BaseException | None) -> None:
-            if not future.done():
-                if error is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(error)
-
-        self.when_kept(number, lambda error: _tell_loop(loop, tell, error))
+        report, future = report_to_loop()
+        self.when_kept(number, report)
         await future
 
-    def when_kept(self, number: int, tell: Callable[[BaseException | None], None]) -> None:
+    # ---- written behind, but not too far -----------------------------------------------------
+
+    @property
+    def _late(self) -> float:
+        """For how many seconds more than a flush interval a round has waited; 0 where none has.
+
+        A store that fails, or has not answered for `AWAY` seconds, is not waited for.
+        """
+        if self.last <= self.kept or self.last_error is not None or self.closed:
+            return 0.0
+        waited = self.waited()
+        return 0.0 if waited > AWAY else max(0.0, waited - self.store.writing.seconds)
+
+    def catch_up(self) -> None:
+        """Wait while a round is unwritten for longer than the flush interval.
+
+        So that all rounds that a kill can cost have ended within one interval, however fast they
+        come and however slow the store is.
+        """
+        while self._late:
+            with contextlib.suppress(StoreError):
+                self.wait(self.kept + 1, AWAY)
+
+    async def catch_up_async(self) -> None:
+        """The same without standing in the way of an event loop."""
+        while self._late:
+            with contextlib.suppress(StoreError, TimeoutError):
+                await asyncio.wait_for(self.wait_async(self.kept + 1), AWAY)
+
+    def when_kept(self, number: int, report: WhenDone) -> None:
         """Call back with None once a round is kept, or with why the next try failed."""
         with self._lock:
             if self.kept < number:
-                self._waiting.append((number, tell))
+                self._waiting.append((number, report))
                 self._start()
                 self._state.notify_all()
                 return
-        tell(None)
+        report(None)
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Run something in the thread of the store, between batches, and give what it returns."""
         if threading.current_thread() is self._thread:
             return function()
-        result = _Result()
+        result = Result()
         with self._lock:
             self._calls.append((function, result))
             self._start()
@@ -185,8 +196,11 @@ class RoundQueue:
 
     def close(self) -> None:
         """Write what is queued, then let the store go; raise if something cannot be written."""
-        if self.closed:
-            return
+        with self._closing:
+            if not self.closed:
+                self._close()
+
+    def _close(self) -> None:
         error: BaseException | None = None
         try:
             self.flush()
@@ -201,9 +215,19 @@ class RoundQueue:
             thread.join()
         self._reset()
         self.closed = True
-        _QUEUES.discard(self)
+        forget(self)
+        if self._at_end is not None:
+            self._at_end.detach()
         if error is not None:
             raise error
+
+    def own_store(self) -> None:
+        """From now on, let the store go when the learner is dropped without `close`.
+
+        That is after all rounds are written: until then this queue is kept alive.
+        """
+        self._at_end = weakref.finalize(self, _let_store_go, weakref.ref(self.store))
+        self._at_end.atexit = False  # then, rounds are still to be written
 
     def stop(self) -> None:
         """End the thread of a store that could not be attached."""
@@ -214,8 +238,8 @@ class RoundQueue:
     # ---- the thread --------------------------------------------------------------------------
 
     def _start(self) -> None:
-        if self._thread is None:
-            _register(self)
+        if self._thread is None or not self._thread.is_alive():
+            drain_at_exit(self, on_signal=self.store.writing.durability == "behind")
             self._thread = threading.Thread(
                 target=_run, args=(weakref.ref(self), self._state), daemon=True,
                 name="stopwise store",
@@ -235,30 +259,41 @@ class RoundQueue:
                     result.give(value)
         if self.due() <= 0 and not self.ended:
             self._write()
+        if not self.ended:
+            self._keep_alive()
+
+    def _keep_alive(self) -> None:
+        """Show others that this writer lives; if that fails, the next batch says why."""
+        with self._work, contextlib.suppress(Exception):
+            self.store.keep_alive()
 
     def due(self) -> float:
         """In how many seconds there is something to do."""
-        waiting = self.last - self.kept
         if self._calls:
             return 0.0
+        self._idle = True  # said first: who queues a round after this line wakes the thread
+        waiting = self.last - self.kept
         if waiting <= 0:
             return 3600.0
+        self._idle = False
         now = time.monotonic()
         if self.last_error is not None:
-            # Somebody who waits and has not been told of the failure does not wait for the retry.
+            # Somebody who waits and does not know of the failure does not wait for the retry.
             return 0.0 if self._waiting else max(self._retry_at - now, 0.0)
         writing = self.store.writing
         if self._waiting or waiting >= writing.rounds or writing.durability == "round":
             return 0.0
-        return max(self._oldest + writing.seconds - now, 0.0)
+        # Begun early enough to be done in time, but never more than twice as often.
+        rest = max(writing.seconds - 2 * self._takes, writing.seconds / 2)
+        return max(rest - self.waited(), 0.0)
 
     def _write(self) -> None:
         """Write one batch; on failure all of it stays queued."""
-        skip = len(self.rounds) - (self.last - self.kept)
-        batch = list(islice(self.rounds, max(skip, 0), max(skip, 0) + _BATCH))
+        batch = self._next_batch()
         if not batch:
             return
         last = self.kept + len(batch)
+        begun = time.monotonic()
         try:
             with self._work:
                 alarms = self.store.append(self.kept + 1, batch)
@@ -272,12 +307,28 @@ class RoundQueue:
             _LOG.warning("what others wrote could not be read: %s", error)
         self._in_a_row = 0
         self.last_error = None
-        self._oldest = time.monotonic()
+        queued = self._queued_at
+        while len(queued) > 1 and queued[1][0] <= last + 1:
+            queued.popleft()
+        self._takes = max(time.monotonic() - begun, 0.9 * self._takes)
         if not self._draining:
             self._absorb(changes, alarms)
-        self._tell(None, last)
+        self._report(None, last)
 
-    def _fail(self, error: Exception, last: int) -> None:
+    def _next_batch(self) -> list[RoundRecord]:
+        """The first rounds that are not kept."""
+        rounds = self.rounds.copy()  # one step of the interpreter: nobody appends in its middle
+        if not rounds:
+            return []
+        skip = max(self.kept + 1 - rounds[0][0], 0)
+        return [record for _, record in islice(rounds, skip, skip + _BATCH)]
+
+    def survive(self, error: BaseException) -> None:
+        """Go on after something that nobody foresaw: it is shown, and what is queued stays so."""
+        self._report(None, self.kept)
+        self._fail(error, self.last)
+
+    def _fail(self, error: BaseException, last: int) -> None:
         self.failures += 1
         self._in_a_row += 1
         rest = min(_SLOWEST_RETRY, 0.1 * 2 ** min(self._in_a_row, 10))
@@ -287,17 +338,17 @@ class RoundQueue:
             _LOG.warning(
                 "%d rounds could not be written and stay queued: %s", last - self.kept, error
             )
-        told = StoreError(f"store: not written yet, but queued and tried again: {error}")
-        told.__cause__ = error
-        self._tell(told, last)
+        reason = StoreError(f"store: not written yet, but queued and tried again: {error}")
+        reason.__cause__ = error
+        self._report(reason, last)
 
-    def _tell(self, error: BaseException | None, last: int) -> None:
+    def _report(self, error: BaseException | None, last: int) -> None:
         with self._lock:
             due = [entry for entry in self._waiting if entry[0] <= last]
             self._waiting = [entry for entry in self._waiting if entry[0] > last]
-        for _, tell in due:
+        for _, report in due:
             with contextlib.suppress(RuntimeError):  # a loop that was closed meanwhile
-                tell(error)
+                report(error)
 
     # ---- forks and signals -------------------------------------------------------------------
 
@@ -317,6 +368,8 @@ class RoundQueue:
         self.rounds = deque()
         self.last, self.kept = 0, 0
         self.failures, self.last_error = 0, None
+        self._closing = threading.RLock()
+        _UNWRITTEN.discard(self)
         self._reset()
         self.store.forked()
 
@@ -331,40 +384,15 @@ class RoundQueue:
             done.wait(seconds)
 
 
-def _tell_loop(
-    loop: asyncio.AbstractEventLoop,
-    tell: Callable[[BaseException | None], None],
-    error: BaseException | None,
-) -> None:
-    loop.call_soon_threadsafe(tell, error)
+_UNWRITTEN: set[RoundQueue] = set()
+"""Queues that are kept alive, because a learner may be dropped before its rounds are written."""
 
 
-class _Result:
-    """A value or an error that another thread gives."""
-
-    __slots__ = ("_done", "_error", "_value")
-
-    def __init__(self) -> None:
-        # A lock that is released once: much lighter than an Event.
-        self._done = threading.Lock()
-        self._done.acquire()
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def set(self, error: BaseException | None) -> None:
-        self._error = error
-        self._done.release()
-
-    def give(self, value: Any) -> None:
-        self._value = value
-        self._done.release()
-
-    def get(self, timeout: float | None = None) -> Any:
-        if not self._done.acquire(timeout=-1 if timeout is None else timeout):
-            raise StoreError(f"store: not written within {timeout} s; it stays queued")
-        if self._error is not None:
-            raise self._error
-        return self._value
+def _let_store_go(store: weakref.ref[Store]) -> None:
+    found = store()
+    if found is not None:
+        with contextlib.suppress(Exception):
+            found.close()
 
 
 def _run(queue: weakref.ref[RoundQueue], state: threading.Condition) -> None:
@@ -373,43 +401,18 @@ def _run(queue: weakref.ref[RoundQueue], state: threading.Condition) -> None:
         found = queue()
         if found is None:
             return
-        found.step()
+        try:
+            found.step()
+        except BaseException as error:  # noqa: BLE001  # without this thread nothing is written
+            found.survive(error)
         with state:
             # Looked at under the condition: what came meanwhile must not be slept over.
             if found.ended:
+                _UNWRITTEN.discard(found)
                 return
             rest = found.due()
             if found.last <= found.kept:
+                _UNWRITTEN.discard(found)
                 del found
             if rest > 0:
                 state.wait(min(rest, 1.0))
-
-
-_QUEUES: weakref.WeakSet[RoundQueue] = weakref.WeakSet()
-_PREPARED = False
-
-
-def _register(queue: RoundQueue) -> None:
-    """Let the queue be drained when the process ends, also by SIGTERM if nobody else handles it."""
-    global _PREPARED  # noqa: PLW0603  # once for each process
-    _QUEUES.add(queue)
-    if not _PREPARED:
-        _PREPARED = True
-        atexit.register(_drain_all)
-    if (
-        queue.store.writing.durability == "behind"
-        and threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    ):
-        signal.signal(signal.SIGTERM, _terminated)
-
-
-def _drain_all(seconds: float = 10.0) -> None:
-    for queue in list(_QUEUES):
-        queue.drain(seconds)
-
-
-def _terminated(number: int, frame: Any) -> None:
-    _drain_all()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from stopwise.checks import fail
-from stopwise.live.stores.sql_schema import SCHEMA, Connection
+from stopwise.live.stores.connection import Connection
+from stopwise.live.stores.databases.schema import SCHEMA
 
 
 def migrate_first_version(connection: Connection) -> None:

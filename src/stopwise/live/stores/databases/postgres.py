@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
-from stopwise.live.stores.sql import SqlStore
-from stopwise.live.stores.sql_schema import SCHEMA, Connection, Row, first_line
+from stopwise.live.stores.connection import Connection, Row, first_line
+from stopwise.live.stores.databases.schema import SCHEMA
+from stopwise.live.stores.databases.store import SqlStore
 
 if TYPE_CHECKING:
     import psycopg
@@ -46,6 +47,8 @@ class PostgresStore(SqlStore):
     ...
     stopwise.checks.StopwiseError: durability: got 'never', but need ...
     """
+
+    now = "EXTRACT(EPOCH FROM clock_timestamp())"
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class PostgresStore(SqlStore):
 
     def prepare(self, connection: Connection) -> None:
         """Make the tables, one process at a time."""
-        found = connection.query("SELECT to_regclass('stopwise_transitions')")
+        found = connection.query("SELECT to_regclass('stopwise_leases')")
         if found[0][0] is None:
             connection.query("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
             for statement in SCHEMA:
@@ -114,10 +117,7 @@ class PostgresStore(SqlStore):
                 return
             if wait is not None:
                 time.sleep(wait)
-        raise StopwiseError(
-            f"{self.where}: another process is using the writer's name {self._name!r}; give"
-            " each its own, or none"
-        )
+        raise self.name_is_taken()
 
     def reclaim(self, connection: Connection) -> None:
         """After a lost connection the server may hold the old one's lock for a while.
@@ -125,7 +125,9 @@ class PostgresStore(SqlStore):
         That is no matter: the token in the writer's row says whose it is.
         """
         if self._name is not None:
-            connection.query("SELECT pg_try_advisory_lock(?, ?)", self._lock_key(self._writer))
+            connection.query(
+                "SELECT pg_try_advisory_lock(?, ?)", self._lock_key(self._writer.number)
+            )
 
     def _lock_key(self, writer: int) -> tuple[int, int]:
         return zlib.crc32(b"stopwise " + self.cascade.encode()) - 2**31, writer
@@ -134,13 +136,6 @@ class PostgresStore(SqlStore):
         """Whether the connection is lost."""
         connection = self._connection
         return isinstance(connection, PostgresConnection) and connection.lost(error)
-
-    def forked(self) -> None:
-        """Leave the parent's connection as it is; a named writer becomes another."""
-        # psycopg closes a connection only in the process that made it.
-        self._connection = None
-        self._in_use = False
-        self._name = None
 
 
 class PostgresConnection(Connection):
@@ -153,14 +148,14 @@ class PostgresConnection(Connection):
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and fetch all of what it gives."""
         with self._errors():
-            cursor = self._connection.execute(_marks(sql), values)
+            cursor = self._connection.execute(_with_places(sql), values)
             return cursor.fetchall() if cursor.description is not None else []
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for many rows, without waiting for each."""
         if rows:
             with self._errors(), self._connection.cursor() as cursor:
-                cursor.executemany(_marks(sql), rows)
+                cursor.executemany(_with_places(sql), rows)
 
     @contextmanager
     def transaction(self, *, reading: bool = False) -> Iterator[None]:
@@ -187,7 +182,7 @@ class PostgresConnection(Connection):
         self._connection.close()
 
 
-def _marks(sql: str) -> Any:
+def _with_places(sql: str) -> Any:
     return sql.replace("?", "%s")
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
-from stopwise.live.stores.migrating import migrate_first_version
-from stopwise.live.stores.sql import SqlStore
-from stopwise.live.stores.sql_schema import SCHEMA, Connection
-from stopwise.live.stores.sqlite_connection import SqliteConnection, leave_open
+from stopwise.live.stores.connection import Connection
+from stopwise.live.stores.databases.migrating import migrate_first_version
+from stopwise.live.stores.databases.schema import SCHEMA
+from stopwise.live.stores.databases.sqlite_connection import SqliteConnection, leave_open
+from stopwise.live.stores.databases.store import SqlStore
+from stopwise.live.stores.holding import hold, let_go
 
 try:
     import fcntl
@@ -53,6 +55,8 @@ class SqliteStore(SqlStore):
     1
     >>> one.close(); two.close(); folder.cleanup()
     """
+
+    now = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class SqliteStore(SqlStore):
 
     def prepare(self, connection: Connection) -> None:
         """Make the tables; take over those of the first version."""
+        self._refuse_programs(connection)
         try:
             migrate_first_version(connection)
             for statement in SCHEMA:
@@ -107,21 +112,27 @@ class SqliteStore(SqlStore):
         found = self.path.stat()
         self._file = (found.st_dev, found.st_ino)
 
+    def _refuse_programs(self, connection: Connection) -> None:
+        """A file from elsewhere may hold views and triggers, which would run inside our writes."""
+        found = connection.query(
+            "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
+            " AND (name LIKE 'stopwise%' OR tbl_name LIKE 'stopwise%') LIMIT 1"
+        )
+        if found:
+            kind, name = found[0]
+            raise fail(f"{self.path}: {kind}", name, "tables alone, as a learner makes them")
+
     def claim(self, connection: Connection, writer: int) -> None:
         """Hold a lock file for as long as a named writer is in use; it goes with the process."""
-        if self._name is None or fcntl is None:
+        if self._name is None:
             return
         path = self.path.with_name(f"{self.path.name}.{_plain(self.cascade)}writer-{writer}.lock")
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         lock = os.open(path, flags, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        holder = hold(lock)
+        if holder is not None:
             os.close(lock)
-            raise StopwiseError(
-                f"{self.path}: another process is using the writer's name {self._name!r}; give"
-                " each its own, or none"
-            ) from None
+            raise self.name_is_taken(holder)
         self._lock = lock
 
     def broken(self, error: Exception) -> bool:
@@ -145,19 +156,26 @@ class SqliteStore(SqlStore):
             # It was in use for too long to be closed before the fork. Closing it here would disturb
             # the parent; so it is never freed.
             leave_open(self._connection)
-            self._connection = None
         if self._lock >= 0:
+            let_go(self._lock)
             os.close(self._lock)  # the parent's copy keeps the lock
             self._lock = -1
-        self._in_use = False
-        self._name = None
+        super().forked()
 
     def close(self) -> None:
         """Let go of the file."""
-        super().close()
-        if self._lock >= 0:
-            lock, self._lock = self._lock, -1
-            os.close(lock)
+        try:
+            super().close()
+        finally:
+            if self._lock >= 0:
+                lock, self._lock = self._lock, -1
+                let_go(lock)
+                os.close(lock)
+
+    def __del__(self) -> None:
+        # A learner that is dropped without `close` must not keep its name from the next one.
+        with suppress(Exception):
+            self.close()
 
 
 def _make_private(path: Path) -> None:

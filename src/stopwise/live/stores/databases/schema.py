@@ -1,17 +1,12 @@
-"""The tables of the stores in databases, and what the stores need of a connection.
+"""The tables of the stores in databases.
 
 Totals stand in `stopwise_counters`, one row each, and once more by the hour in `stopwise_hours`:
 additive, so that processes only ever increment, and a series over time comes for free. Counts that
 lose weight (`half_life`) are multiplied down and added to in one transaction. Policies that decide
-per item have three tables more, see `stopwise.live.stores.sql_transitions`.
+per item have three tables more, see `stopwise.live.stores.databases.transitions`.
 """
 
 from __future__ import annotations
-
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any
 
 VERSION = 2
 
@@ -24,6 +19,9 @@ SCHEMA = (
     begun BIGINT NOT NULL DEFAULT 0, rounds BIGINT NOT NULL DEFAULT 0,
     watermark BIGINT NOT NULL DEFAULT 0, held DOUBLE PRECISION NOT NULL DEFAULT 0,
     PRIMARY KEY (cascade, writer), UNIQUE (cascade, name))""",
+    """CREATE TABLE IF NOT EXISTS stopwise_leases (
+    cascade TEXT NOT NULL, writer BIGINT NOT NULL, until DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (cascade, writer))""",
     """CREATE TABLE IF NOT EXISTS stopwise_segments (
     cascade TEXT NOT NULL, segment TEXT NOT NULL, number BIGINT NOT NULL,
     change BIGINT NOT NULL, drift TEXT, PRIMARY KEY (cascade, segment))""",
@@ -62,34 +60,3 @@ DO UPDATE SET value = stopwise_counters.value + excluded.value"""
 ADD_HOUR = """INSERT INTO stopwise_hours (cascade, segment, hour, counter, value)
 VALUES (?, ?, ?, ?, ?) ON CONFLICT (cascade, segment, hour, counter)
 DO UPDATE SET value = stopwise_hours.value + excluded.value"""
-
-Row = tuple[Any, ...]
-
-
-class Connection(ABC):
-    """A database connection, as the stores use it: SQL with `?` where values go."""
-
-    @abstractmethod
-    def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and fetch all of what it gives."""
-
-    @abstractmethod
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run one statement for many rows."""
-
-    @abstractmethod
-    def transaction(self, *, reading: bool = False) -> AbstractContextManager[None]:
-        """All or nothing; if `reading`, as of one moment."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go."""
-
-
-def first_line(error: BaseException) -> str:
-    r"""What a database says, without what it adds.
-
-    >>> first_line(ValueError("no table\nLINE 1: ..."))
-    'no table'
-    """
-    return str(error).strip().split("\n")[0] or type(error).__name__

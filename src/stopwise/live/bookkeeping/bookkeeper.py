@@ -1,0 +1,353 @@
+"""The bookkeeper of a learner: opens rounds, ends them, has them counted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stopwise.checks import StopwiseError, fail
+from stopwise.costs import Costs, FloatArray
+from stopwise.evidence import ABSTAINED
+from stopwise.live.bookkeeping.funding import funded
+from stopwise.live.bookkeeping.ledger import Ledger
+from stopwise.live.bookkeeping.opener import Opener
+from stopwise.live.bookkeeping.recording import RoundReader
+from stopwise.live.calling.errors import describe, warn
+from stopwise.live.choosing.prices import Prices
+from stopwise.live.comparing.reader import NOT_COMPARED, Reader
+from stopwise.live.counters.many import count_columns
+from stopwise.live.counters.prefixes import Prefixes
+from stopwise.live.counters.segments import Counted, SegmentCounters
+from stopwise.live.counters.tally import Tally
+from stopwise.live.interrupts import from_signal
+from stopwise.live.items.decider import ItemDecider
+from stopwise.live.items.rules import AnyRule
+from stopwise.live.keywords import LearnerKeywords
+from stopwise.live.record import RoundOutcome, RoundRecord
+from stopwise.live.round import Round
+from stopwise.live.settings import LearnerSettings
+from stopwise.live.stores.base import StoreError
+from stopwise.live.stores.queueing.queue import RoundQueue
+from stopwise.policies.base import Policy
+from stopwise.policies.per_item.situation import RowPolicy, SituationPolicy
+from stopwise.problem import IntArray
+from stopwise.situations.transitions import Transitions
+
+_LISTENING = 5.0
+"""Seconds that closing waits for calls of `on_drift`."""
+
+
+class Bookkeeper:
+    """Opens and ends rounds. What a user reads, saves and loads is the learner's work.
+
+    Args:
+        settings: what decides and what counters mean.
+        known: the costs as they were given.
+        policy: from evidence to a distribution of depths.
+        reader: compares outputs.
+        seed: of the depths that are drawn.
+        options: all further settings of a learner; see there.
+        rule: a per-item rule to begin with.
+    """
+
+    def __init__(
+        self,
+        settings: LearnerSettings,
+        known: Costs,
+        policy: Policy,
+        reader: Reader,
+        seed: int,
+        options: LearnerKeywords,
+        rule: AnyRule | None = None,
+    ) -> None:
+        self.settings = settings
+        self.reader = reader
+        self.stage_count = known.stage_count
+        prices = Prices(settings, known)
+        self.items = _item_decider(policy, settings, prices, reader, rule)
+        self.ledger = ledger = Ledger(settings, prices, policy, seed, options, self.items)
+        if self.items is not None:
+            self.items.promise_by(ledger.promise_counters)
+        self.opener = Opener(self, ledger, self.items, self.settle)
+        self.prefixes = Prefixes(known.cumulative)
+        self._recorder = RoundReader(reader, prices, self.items, settings.mode)
+        self._limited = ledger.budgets.run_budget is not None
+        # A regular round has nothing to tell of but its outputs; it is quick where moreover nobody
+        # listens to it.
+        self._regular = (
+            self.items is None
+            and reader.plain
+            and ledger.keeper.queue is None
+            and settings.half_life is None
+            and not settings.measured
+            and ledger.counters.recorder is None
+        )
+        self.quick = (
+            self._regular
+            and settings.mode == "enforce"
+            and ledger.watch is None
+            and ledger.listeners.on_round is None
+            and not self._limited
+        )
+
+    @property
+    def counters(self) -> SegmentCounters:
+        """What has been counted."""
+        return self.ledger.counters
+
+    @property
+    def queue(self) -> RoundQueue | None:
+        """The rounds on their way to the store, if there is one."""
+        return self.ledger.keeper.queue
+
+    @property
+    def writer(self) -> int:
+        """The number of this learner among those that share the store."""
+        return self.ledger.keeper.writer
+
+    # ---- on the way --------------------------------------------------------------------------
+
+    def stops(self, round: Round) -> bool:
+        """Whether a round that is decided per item stops after the stages it has called."""
+        if self.items is None or not self.items.stops(round):
+            return False
+        round.depth = len(round.outputs) - 1
+        return True
+
+    def go_deeper(self, round: Round) -> bool:
+        """Let a round call one stage more than was drawn, if there is one and it can be paid."""
+        return funded(self.ledger, lambda: self._go_deeper(round))
+
+    def _go_deeper(self, round: Round) -> bool:
+        ledger = self.ledger
+        with ledger.lock:
+            self.settle()
+            at = len(round.outputs)
+            if at >= self.stage_count or not self.can_pay(round):
+                return False
+            cost = ledger.prices.per_stage[at]
+            if not ledger.budgets.has(cost, ledger.spent):
+                return False
+            ledger.budgets.reserve(round, cost)
+            round.go_on()
+            return True
+
+    def can_pay(self, round: Round) -> bool:
+        """Whether the budget of the item has room for the next stage, at what it cost so far."""
+        at, budgets, prices = len(round.outputs), self.ledger.budgets, self.ledger.prices
+        if budgets.item_budget is None or at >= self.stage_count:
+            return True
+        return budgets.allows(prices.of_calls(round.costs, at), prices.per_stage[at])
+
+    # ---- ending ------------------------------------------------------------------------------
+
+    def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
+        """Count a round and give its answer; with a store, wait until it is kept if so wanted."""
+        outputs = round.outputs
+        if self._regular and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
+            return self._finish_regular(round)
+        if round.ended:
+            _refuse_twice(round)
+        if self.items is not None:
+            self.items.conclude(round, enforced=self.settings.mode == "enforce")
+        record, answer = self._recorder.read(round, self.ledger.keeper.writer, abandoned)
+        outcome = RoundOutcome(answer, record.stage, record.cost)
+        self._enter(round, record, outcome)
+        self.ledger.listeners.tell_alarms()
+        self.ledger.listeners.tell_round(record)
+        self.ledger.keeper.keep_or_wake(round.place, wait)
+        return outcome
+
+    def _finish_regular(self, round: Round) -> RoundOutcome:
+        """The same for a round of which there is nothing to say but its outputs."""
+        added, outcome = self.prefixes.read(round.outputs)
+        ledger, advised = self.ledger, round.advised
+        listeners, counters, watch = ledger.listeners, ledger.counters, ledger.watch
+        with ledger.lock:
+            if round.ended:
+                _refuse_twice(round)
+            tally = counters.tallies.get(round.segment) or self._tally(round.segment)
+            waiting = counters.pending if added.pairs else counters.quiet
+            held = ledger.budgets.held_without(round)
+            # Signal handlers run after calls: from here to `append`, all of it is done, or none.
+            if self._limited:
+                ledger.budgets.held = held
+                round.reserved = 0.0
+                counters.pending_cost += outcome.cost
+            round.ended_with = outcome
+            round.__class__ = Round
+            waiting.append((tally, added, advised))
+            if watch is not None and added.pairs:
+                listeners.note(watch.observe(round.segment, added.pairs))
+        if listeners.news:
+            listeners.tell_alarms()
+        if listeners.on_round is not None:
+            listeners.tell_round(self._recorder.read_regular(round, added))
+        return outcome
+
+    def _enter(self, round: Round, record: RoundRecord, outcome: RoundOutcome) -> None:
+        """Count a round and queue it for the store."""
+        ledger = self.ledger
+        budgets, keeper = ledger.budgets, ledger.keeper
+        queue = keeper.queue
+        with ledger.lock:
+            if round.ended:
+                _refuse_twice(round)
+            ledger.add_up()
+            of_parent = queue is not None and keeper.belongs_to_parent(round.sequence)
+            refusal = None if of_parent else keeper.refusal()
+            if not of_parent and refusal is None:
+                self._count_item(round, record)
+            held = budgets.held_without(round)
+            record.writer = keeper.writer
+            # Signal handlers run after calls: from here to `append`, all of it is done, or none.
+            budgets.held = held
+            round.reserved = 0.0
+            round.record = record
+            round.ended_with = outcome
+            round.__class__ = Round
+            if of_parent:
+                return
+            budgets.granted -= record.cost
+            if refusal is not None:
+                keeper.unrecorded += 1
+                keeper.unrecorded_cost += record.cost
+                raise refusal
+            if queue is None:
+                ledger.counters.records.append(record)
+            else:
+                round.place = queue.last = queue.last + 1
+                queue.rounds.append((round.place, record))
+            ledger.add_up()
+            if record.costs is not None:
+                ledger.prices.renew(ledger.counters.pool)
+
+    def _count_item(self, round: Round, record: RoundRecord) -> None:
+        """Count the situations of a round, once; before it is queued, for it may cut new bins."""
+        if self.items is not None and not round.counted:
+            round.counted = True
+            self.items.count(round, record.item)
+
+    async def kept(self, round: Round) -> None:
+        """Wait, without standing in the way of an event loop, until a round is in the store."""
+        await self.ledger.keeper.kept(round.place)
+
+    def _tally(self, segment: str) -> Tally:
+        """A segment that has no counters, as after `load` while a round was open."""
+        self.settle()
+        return self.ledger.counters.tally(segment)
+
+    def add_transitions(self, counts: Transitions) -> None:
+        """Add transitions from elsewhere."""
+        if self.items is None:
+            policy = self.ledger.chooser.policy.label()
+            raise fail("policy", policy, "one that decides per item, where transitions are added")
+        self.ledger.keeper.add_transitions(self.items, counts)
+
+    def advised_cost(self, round: Round) -> float:
+        """What a round would have cost if the advice had been followed."""
+        return self._recorder.advised_cost(round.costs, round.advised)
+
+    # ---- rounds that nobody ends -------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Add up what is pending and count what was dropped; the lock is held."""
+        self.ledger.add_up()
+        dropped, keeper = self.ledger.dropped, self.ledger.keeper
+        if dropped:
+            for round in list(dropped):
+                # One stays there until it is counted: it comes there only once.
+                if self._has_begun(round) and not keeper.belongs_to_parent(round.sequence):
+                    self._finish_dropped(round)
+                dropped.pop(round, None)
+
+    def _has_begun(self, round: Round) -> bool:
+        """Whether a round is to be ended: not where an interrupt came before `begin` returned."""
+        made = round.was_made and (self.items is None or round.path is not None)
+        return made and not round.ended
+
+    def _finish_dropped(self, round: Round) -> None:
+        """Count a round that nobody will end; nothing that goes wrong may fall on another."""
+        try:
+            try:
+                self.finish(round, True, wait=False)
+            except StoreError:
+                raise
+            except Exception as error:  # comparing failed: it has been paid all the same
+                if from_signal(error):
+                    raise
+                round.compared = NOT_COMPARED
+                round.unusual = True
+                self.finish(round, True, wait=False)
+        except Exception as error:
+            if from_signal(error):
+                raise  # it concerns the whole task; the round is counted the next time
+            warn(f"a round that was forgotten could not be counted: {describe(error)}")
+            round.__class__ = Round
+
+    def close(self) -> None:
+        """Count rounds that were dropped, write what is queued, let the store go."""
+        ledger = self.ledger
+        with ledger.lock:
+            self.settle()
+        try:
+            ledger.keeper.close(ledger.budgets.unused())
+        finally:
+            ledger.listeners.wait(_LISTENING)
+
+    # ---- many rounds at once, as columns -----------------------------------------------------
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether many rounds can be counted at once: nothing about them but outputs and depth."""
+        return self.quick and self.ledger.direct and self.ledger.budgets.item_budget is None
+
+    def end_many(
+        self, segment: str, depths: IntArray, codes: IntArray, mark: Counted | None = None
+    ) -> FloatArray:
+        """Count rounds that all went to their depths; return what each cost.
+
+        Args:
+            segment: whose evidence they add to.
+            depths: of every round.
+            codes: their outputs, coded; see `count_columns`.
+            mark: marked as counted in the same step.
+        """
+        ledger = self.ledger
+        delta = count_columns(self.stage_count, depths, codes)
+        costs = np.asarray(ledger.prices.cumulative)[depths]
+        delta.values[delta.layout.spent] = float(costs.sum())
+        with ledger.lock:
+            self.settle()
+            ledger.counters.add(ledger.counters.place(segment), delta, mark)
+        return costs
+
+
+def _item_decider(
+    policy: Policy, settings: LearnerSettings, prices: Prices, reader: Reader, rule: AnyRule | None
+) -> ItemDecider | None:
+    """What decides rounds per item, if the policy does."""
+    if isinstance(policy, SituationPolicy):
+        if settings.half_life is not None:
+            raise fail(
+                "half_life", settings.half_life,
+                "None: transitions of a policy that decides per item do not lose weight",
+            )  # fmt: skip
+        return ItemDecider(
+            policy, settings.stages, lambda: prices.costs, reader, rule, settings.promise
+        )
+    if isinstance(policy, RowPolicy):
+        raise fail(
+            "policy", policy.label(),
+            "one that learns from counts, as per-item does: this one keeps whole rounds and learns"
+            " from logs alone (stopwise replay). A rule of per-item-logistic that stopwise fit"
+            " wrote is taken live: rule=\"rule.json\", without a policy",
+        )  # fmt: skip
+    if rule is not None:
+        raise fail("policy", policy.label(), "one that decides per item, where a rule is given")
+    if settings.promise is not None:
+        raise fail("policy", policy.label(), "one that decides per item, where agree is given")
+    return None
+
+
+def _refuse_twice(round: Round) -> None:
+    raise StopwiseError(f"round {round.number} has ended already")

@@ -1,0 +1,205 @@
+"""Opens rounds: from what has been counted to the depth of the next round."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stopwise.checks import fail
+from stopwise.live.bookkeeping.ledger import Ledger
+from stopwise.live.counters.carried import Carried
+from stopwise.live.counters.carrying import has_clock
+from stopwise.live.items.decider import ItemDecider
+from stopwise.live.round import Books, Round
+from stopwise.problem import IntArray
+
+
+class Opener:
+    """Opens rounds.
+
+    Args:
+        books: who ends the rounds.
+        ledger: what has been counted.
+        items: what decides per item, if the policy does.
+        settle: counts all rounds that have ended or were dropped.
+    """
+
+    __slots__ = (
+        "_books", "_enforced", "_items", "_last", "_ledger", "_limited", "_run_to", "_settle",
+        "_sole",
+    )  # fmt: skip
+
+    def __init__(
+        self, books: Books, ledger: Ledger, items: ItemDecider | None, settle: Callable[[], None]
+    ) -> None:
+        settings, budgets, cumulative = ledger.settings, ledger.budgets, ledger.prices.cumulative
+        self._books = books
+        self._ledger = ledger
+        self._items = items
+        self._settle = settle
+        self._last = len(cumulative) - 1
+        self._enforced = settings.mode == "enforce"
+        self._limited = budgets.run_budget is not None
+        limit = budgets.item_limit(cumulative)
+        self._run_to = settings.run_to if limit is None else min(settings.run_to, limit)
+        # The short ways: where the policy's distribution is carried along, and nothing but the
+        # draw is between it and the round; alone, where no budget or mode is to be seen to.
+        ledger.direct = (
+            items is None
+            and limit != -1
+            and not (self._limited and ledger.keeper.queue is not None)
+        )
+        self._sole = self._enforced and not self._limited and not has_clock(ledger.chooser.policy)
+
+    def begin(self, segment: str = "", features: Mapping[str, Any] | None = None) -> Round:
+        """Open a round: its depth is drawn now, from all rounds that have ended so far.
+
+        Args:
+            segment: whose evidence it uses and adds to.
+            features: what is known of the item, by name, for a policy that decides per item.
+        """
+        if features is not None:
+            return self._begin_knowing(segment, features)
+        ledger = self._ledger
+        with ledger.lock:
+            if ledger.dropped:
+                self._settle()
+            counters = ledger.counters
+            try:
+                fast = counters.tallies[segment].fast
+            except (KeyError, TypeError):
+                return self._begin_with_care(segment)
+            if fast is None or not ledger.direct:
+                return self._begin_with_care(segment)
+            current = fast.current
+            if current is None or len(counters.pending) > counters.free:
+                if not counters.follow():
+                    ledger.add_up()
+                if not fast.sure:
+                    return self._begin_with_care(segment)
+                current = fast.current
+            if not self._sole:
+                return self._begin_limited(segment, fast)
+            p, sums, total = current or fast.renew(0)
+            sequence = counters.begun = counters.begun + 1
+            draws = ledger.chooser.draws
+            try:
+                u = draws.block[sequence - draws.first]
+            except IndexError:
+                u = self._turn(sequence)
+            depth = bisect_right(sums, u * total)
+            if depth > self._last:
+                depth = self._last
+            return ledger.round_class(
+                self._books, sequence, counters.others + sequence, segment, depth, p[depth]
+            )
+
+    def _begin_knowing(self, segment: str, features: Mapping[str, Any]) -> Round:
+        """Open a round on an item of which something is known beforehand."""
+        if self._items is None:
+            policy = self._ledger.chooser.policy.label()
+            raise fail("policy", policy, "one that decides per item, where features are given")
+        round = self.begin(segment)
+        try:
+            self._items.know(round, features)
+        except BaseException:
+            round.abandon()
+            raise
+        return round
+
+    def _turn(self, sequence: int) -> float:
+        """The random number of a round, made with many others; rounds that wait are counted."""
+        self._ledger.add_up()
+        return self._ledger.chooser.draws.uniform(sequence)
+
+    def _begin_limited(self, segment: str, fast: Carried) -> Round:
+        """The same where a budget, a mode or the number of the round is to be seen to."""
+        ledger = self._ledger
+        counters = ledger.counters
+        if self._limited and not self._has_room():
+            return self._begin_with_care(segment)
+        sequence = counters.begun + 1
+        number = counters.others + sequence
+        current = fast.current
+        if current is None or number > fast.until:
+            current = fast.renew(number)
+        p, sums, total = current
+        counters.begun = sequence
+        draws = ledger.chooser.draws
+        try:
+            u = draws.block[sequence - draws.first]
+        except IndexError:
+            u = self._turn(sequence)
+        depth = bisect_right(sums, u * total)
+        if depth > self._last:
+            depth = self._last
+        if self._enforced:
+            round = ledger.round_class(self._books, sequence, number, segment, depth, p[depth])
+        else:
+            round = ledger.round_class(self._books, sequence, number, segment, self._run_to, 1.0)
+            round.advised, round.advised_probability = depth, p[depth]
+        if self._limited:
+            ledger.budgets.reserve(round, ledger.prices.cumulative[round.depth])
+        return round
+
+    def _has_room(self) -> bool:
+        """Whether what is left of the budget of the run would pay any round."""
+        ledger = self._ledger
+        return ledger.budgets.has(ledger.prices.cumulative[-1], ledger.spent)
+
+    def _begin_with_care(self, segment: str) -> Round:
+        """The same with lent evidence, another policy, rules per item, or a budget at its end."""
+        self._settle()
+        ledger, settings = self._ledger, self._ledger.settings
+        counters = ledger.counters
+        segment = counters.place(segment)
+        tally = counters.tally(segment)
+        sequence = counters.begun + 1
+        number = counters.others + sequence
+        if tally.fast is not None and not tally.fast.sure:
+            tally.renew_fast()
+        deepest = ledger.budgets.deepest(ledger.prices.cumulative, ledger.spent)
+        run_to = deepest if self._enforced else min(settings.run_to, deepest)
+        if self._items is not None:
+            # Decided after each stage: it may go as deep as can be paid.
+            counters.begun = sequence
+            round = ledger.round_class(self._books, sequence, number, segment, run_to, 1.0)
+            round.unusual = True
+            uniform = ledger.chooser.draws.uniform(sequence)
+            self._items.begin(round, uniform, settings.full_run_rate)
+            if not self._enforced:
+                round.looks = False
+                round.advised, round.advised_probability = run_to, 1.0
+        else:
+            depth, probability = ledger.chooser.draw(
+                counters, tally, number, sequence, ledger.prices, deepest
+            )
+            counters.begun = sequence
+            if self._enforced:
+                round = ledger.round_class(
+                    self._books, sequence, number, segment, depth, probability
+                )
+            else:
+                round = ledger.round_class(self._books, sequence, number, segment, run_to, 1.0)
+                round.advised, round.advised_probability = depth, probability
+        if ledger.budgets.limited:
+            ledger.budgets.reserve(round, ledger.prices.cumulative[round.depth])
+        return round
+
+    def begin_many(self, size: int, segment: str) -> tuple[int, int, IntArray, list[float]]:
+        """Begin rounds together: first sequence and number, their depths, their distribution."""
+        ledger = self._ledger
+        with ledger.lock:
+            self._settle()
+            counters = ledger.counters
+            tally = counters.tally(counters.place(segment))
+            if tally.fast is not None and not tally.fast.sure:
+                tally.renew_fast()
+            first = counters.begun + 1
+            number = counters.others + first
+            depths, p = ledger.chooser.draw_many(
+                counters, tally, number, first, ledger.prices, self._last, size
+            )
+            counters.begun = first + size - 1
+            return first, number, depths, p

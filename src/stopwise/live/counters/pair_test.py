@@ -1,0 +1,146 @@
+"""The test of one pair of stages, carried along from observation to observation in plain Python.
+
+One observation moves one Beta parameter by one. With w = x^a (1-x)^b / B(a, b):
+
+    I_x(a+1, b) = I_x(a, b) - w/a        I_x(a, b+1) = I_x(a, b) + w/b
+
+and w itself moves by a factor. Subtraction wears the smaller of I and 1 - I away, so both are
+carried, and both are taken from SciPy again when either has shrunk by a set factor, or after a set
+number of steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SHRINK = 1 / 16
+_STEPS = 256.0
+NEGLIGIBLE = 1e-18
+"""Below this a probability cannot differ from zero for a random number of 53 bits: it is carried
+without its last digits, and only kept from turning negative."""
+
+
+def tails(a: float, b: float, x: float) -> tuple[float, float]:
+    """I_x(a, b) and its complement.
+
+    >>> tails(1.0, 1.0, 0.25)
+    (0.25, 0.75)
+    """
+    low, high = _functions()
+    return float(low(a, b, x)), float(high(a, b, x))
+
+
+_MIRRORED = 5000.0
+_FAR = 41.5  # exp(-41.5) is below `NEGLIGIBLE`
+
+
+def one_tail(a: float, b: float, x: float) -> tuple[float, float]:
+    """The same as `tails`, with one of them evaluated: the smaller one, as far as that matters.
+
+    Far from its mean a Beta sample is as rare as a normal one of variance 1 / (4 (a + b + 1)) at
+    most (Marchal and Arbel 2017), so that the tail need not be evaluated at all.
+
+    >>> one_tail(1.0, 1.0, 0.25), one_tail(10.0, 9000.0, 0.5)
+    ((0.25, 0.75), (1.0, 0.0))
+    """
+    n = a + b
+    gap = x - a / n
+    if 2.0 * gap * gap * (n + 1.0) > _FAR:
+        return (1.0, 0.0) if gap > 0 else (0.0, 1.0)
+    low, high = _functions()
+    if gap > 0:
+        # The same by symmetry, several times quicker; rounding of 1 - x costs n of its last digits.
+        above: float = low(b, a, 1.0 - x) if n < _MIRRORED else high(a, b, x)
+        return 1.0 - above, above
+    below: float = low(a, b, x)
+    return below, 1.0 - below
+
+
+def _functions() -> tuple[Any, Any]:
+    """SciPy's functions; it is imported at the first call, then this name gives them."""
+    from scipy.special.cython_special import betainc, betaincc  # for numbers, not for arrays
+
+    globals()["_functions"] = lambda: (betainc, betaincc)
+    return betainc, betaincc
+
+
+class PairTest:
+    """The chances that a sample of Beta(a, b) falls below a threshold, and that it does not.
+
+    Attributes:
+        a, b: prior and observed disagreements; prior and observed agreements.
+        n: their sum.
+        x, y: the threshold and one minus it.
+        low, high: I_x(a, b) and its complement.
+        w: x^a (1-x)^b / B(a, b).
+        least_low, least_high, until: below these, or when n comes there, SciPy is asked again.
+
+    >>> test = PairTest(1.0, 1.0, 0.25)
+    >>> test.low
+    0.25
+    """
+
+    __slots__ = ("a", "b", "high", "least_high", "least_low", "low", "n", "until", "w", "x", "y")
+
+    def __init__(self, a: float, b: float, x: float) -> None:
+        self.x = x
+        self.y = 1.0 - x
+        self.anchor(a, b)
+
+    def anchor(self, a: float, b: float) -> None:
+        """Take all from SciPy."""
+        self.a, self.b, self.n = a, b, a + b
+        x = self.x
+        if x <= 0.0 or x >= 1.0:
+            # A threshold that is never passed, or always: nothing moves, nothing to renew.
+            self.low, self.high, self.w = x, self.y, 0.0
+            self.least_low = self.least_high = -1.0
+            self.until = float("inf")
+            return
+        low, high = tails(a, b, x)
+        # w / a is a difference of two neighbours; the smaller tail loses fewest digits by it.
+        low_next, high_next = tails(a + 1.0, b, x)
+        self.w = a * (high_next - high if high < low else low - low_next)
+        self.low, self.high = low, high
+        self.least_low = low * _SHRINK if low > NEGLIGIBLE else 0.0
+        self.least_high = high * _SHRINK if high > NEGLIGIBLE else 0.0
+        self.until = self.n + _STEPS
+
+    def settled(self, steps: int) -> bool:
+        """Whether the smaller chance stays negligible for `steps` observations, whatever they show.
+
+        I_x(a, b) falls in a and rises in b.
+        """
+        if not 0.0 < self.x < 1.0:
+            return True
+        if self.low < self.high:
+            return tails(self.a, self.b + steps, self.x)[0] <= NEGLIGIBLE
+        return tails(self.a + steps, self.b, self.x)[1] <= NEGLIGIBLE
+
+    def to_form(self) -> list[float | None]:
+        """All numbers, as JSON holds them."""
+        until = None if self.until == float("inf") else self.until
+        return [
+            self.a, self.b, self.n, self.x, self.y, self.low, self.high, self.w, self.least_low,
+            self.least_high, until,
+        ]  # fmt: skip
+
+    @classmethod
+    def from_form(cls, form: Any) -> PairTest:
+        """Take what `to_form` gave; a ValueError or TypeError where it is none."""
+        test = cls.__new__(cls)
+        (
+            test.a, test.b, test.n, test.x, test.y, test.low, test.high, test.w, test.least_low,
+            test.least_high, test.until,
+        ) = (float("inf") if value is None else float(value) for value in form)  # fmt: skip
+        return test
+
+    def belongs_to(self, other: PairTest) -> bool:
+        """Whether this is the other but for rounding."""
+        return (self.a, self.b, self.n, self.x, self.y) == (
+            other.a,
+            other.b,
+            other.n,
+            other.x,
+            other.y,
+        ) and abs(self.low - other.low) <= 1e-9

@@ -1,0 +1,1 @@
+"""The stores in databases: SQLite and PostgreSQL."""

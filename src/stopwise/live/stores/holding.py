@@ -1,0 +1,46 @@
+"""Files that one learner at a time may hold: a lock that goes with the process, and who has it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there, running two writers is not caught
+    fcntl = None  # type: ignore[assignment]
+
+_TRIES, _BETWEEN = 6, 0.02  # a learner that was dropped lets go a moment later, in its thread
+_HELD: dict[tuple[int, int], int] = {}  # which process of this family holds a file
+
+
+def hold(file: int) -> str | None:
+    """Lock an open file; None where that is done, else who holds it.
+
+    >>> import tempfile
+    >>> first = tempfile.NamedTemporaryFile()
+    >>> second = open(first.name)
+    >>> hold(first.fileno()), hold(second.fileno())
+    (None, 'another learner of this process')
+    >>> let_go(first.fileno()); first.close(); second.close()
+    """
+    if fcntl is None:
+        return None
+    found = os.fstat(file)
+    place = (found.st_dev, found.st_ino)
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(_BETWEEN)
+        else:
+            _HELD[place] = os.getpid()
+            return None
+    own = _HELD.get(place) == os.getpid()
+    return "another learner of this process" if own else "another process"
+
+
+def let_go(file: int) -> None:
+    """Note that a file is about to be closed; a copy in another process keeps the lock."""
+    found = os.fstat(file)
+    _HELD.pop((found.st_dev, found.st_ino), None)

@@ -1,0 +1,1 @@
+"""Rounds on their way to a store."""

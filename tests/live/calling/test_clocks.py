@@ -1,0 +1,122 @@
+"""Seconds as costs: the work of a stage, or all that passes until its result is there."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from stopwise.checks import StopwiseError
+from stopwise.live import Cascade, Stage
+from stopwise.live.calling.clocks import Turns, Working
+
+CALLS = 200
+
+
+async def busy(item):
+    """Waits 2 ms and computes 2 ms."""
+    await asyncio.sleep(0.002)
+    until = time.perf_counter() + 0.002
+    while time.perf_counter() < until:
+        pass
+    return item
+
+
+def mean_cost(costs: str) -> float:
+    """What a call of an async stage costs among many that are open at the same time."""
+
+    async def first(item):
+        return item
+
+    async def ask():
+        await asyncio.gather(*(cascade.answer_async(item) for item in range(CALLS)))
+
+    stages = [Stage("first", first, 0.001), Stage("busy", busy, 0.004)]
+    cascade = Cascade(stages, "fixed", mistake_cost=9, costs=costs)
+    asyncio.run(ask())
+    return cascade.learner.report().spent / CALLS
+
+
+def test_waiting_for_a_turn_of_the_loop_is_no_work():
+    # All compute one after another: a call waits for 100 others on average, 200 ms.
+    work, elapsed = mean_cost("clock"), mean_cost("elapsed")
+    assert elapsed > 0.1
+    assert 0.002 < work < 0.8 * elapsed
+
+
+def test_when_a_wait_was_over_by_hand():
+    now: list[float] = [0.0]
+    ends: list[Any] = []
+    turns = Turns(clock=lambda: now[0])
+    turns.last, now[0] = 0.1, 5.0  # the loop waited: ready when its turn began
+    assert turns.ready_at(0.1, ends.append) == 5.0
+    now[0] = 9.0  # another one of the same turn has waited for the first
+    assert turns.ready_at(0.2, ends.append) == 5.0
+    assert len(ends) == 1
+    turns.last, now[0] = 9.0, 9.0001  # the loop was busy from 5 to 9: ready at some time of that
+    ends.pop()()
+    assert turns.ready_at(1.0, ends.append) == pytest.approx(7.0, abs=1e-3)
+    assert turns.ready_at(8.0, ends.append) == pytest.approx(8.5, abs=1e-3)
+
+
+def test_elapsed_counts_the_wait_for_a_thread():
+    def slow(item):
+        time.sleep(0.02)
+        return item
+
+    def spent(costs):
+        stages = [Stage("first", str, 0.001), Stage("slow", slow, 0.02)]
+        with Cascade(stages, "fixed", mistake_cost=9, costs=costs, workers=1) as cascade:
+            asyncio.run(ask(cascade))
+            return cascade.learner.report().spent / 10
+
+    async def ask(cascade):
+        await asyncio.gather(*(cascade.answer_async(item) for item in range(10)))
+
+    assert spent("elapsed") > 2 * spent("clock")
+
+
+def test_an_async_stage_that_waits_is_measured():
+    async def waits(item):
+        await asyncio.sleep(0.05)
+        return item
+
+    stages = [Stage("first", str, 0.001), Stage("waits", waits, 0.05)]
+    for costs in ("clock", "elapsed"):
+        cascade = Cascade(stages, "fixed", mistake_cost=9, costs=costs)
+        assert asyncio.run(cascade.answer_async(1)).cost >= 0.049
+
+
+def test_what_is_raised_or_cancelled_inside_is_told_to_both_sides():
+    told = []
+
+    async def fails():
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            told.append("cancelled")
+            raise
+
+    async def outside():
+        working = Working(fails())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await working
+        return working.seconds
+
+    assert 0.005 < asyncio.run(outside()) < 5
+    assert told == ["cancelled"]
+
+
+def test_futures_and_tasks_can_be_timed():
+    async def outside():
+        task = asyncio.ensure_future(asyncio.sleep(0, "task"))
+        return await Working(task)
+
+    assert asyncio.run(outside()) == "task"
+
+
+def test_other_words_are_refused():
+    stages = [Stage("a", str, 0), Stage("b", str, 1)]
+    with pytest.raises(StopwiseError, match="known, reported, clock or elapsed"):
+        Cascade(stages, costs="cpu", mistake_cost=9)

@@ -1,0 +1,54 @@
+"""A vote that takes its time: once for each stage of a round, and not on the event loop."""
+
+import asyncio
+import time
+
+import pytest
+
+from stopwise.live import Cascade, Learner, Reported, Stage
+from stopwise.live.comparing import judge
+
+
+def test_outputs_are_combined_once_for_each_stage():
+    calls = []
+
+    def combine(outputs):
+        calls.append(len(outputs))
+        return outputs[-1]
+
+    stages = [Stage("a", str, 0), Stage("b", str, 1)]
+    assert Cascade(stages, "fixed", mistake_cost=9, combine=combine).answer(1).answer == "1"
+    assert calls == [1, 2]
+
+
+@pytest.mark.parametrize("policy", ["fixed:stage=0", "fixed:stage=1"])
+def test_a_slow_vote_does_not_stop_the_event_loop(policy):
+    def combine(outputs):
+        time.sleep(0.1)
+        return outputs[-1]
+
+    stages = [Stage("a", str, 0), Stage("b", str, 1)]
+    cascade = Cascade(stages, policy, mistake_cost=9, combine=combine)
+    gaps = []
+
+    async def work():
+        answers = asyncio.gather(*(cascade.answer_async(at) for at in range(8)))
+        while not answers.done():
+            before = time.monotonic()
+            await asyncio.sleep(0.002)
+            gaps.append(time.monotonic() - before)
+        return [answer.answer for answer in await answers]
+
+    assert asyncio.run(work()) == list(map(str, range(8)))
+    assert max(gaps) < 0.095
+
+
+def test_a_judge_that_reports_no_cost_leaves_the_pair_undecided():
+    compare = judge(lambda one, two: Reported(True, cost=float("nan")))
+    learner = Learner([0, 1], "fixed", comparator=compare)
+    round = learner.begin()
+    round.observe("a")
+    round.observe("b")
+    with pytest.warns(RuntimeWarning, match="could not be counted"):
+        assert round.end().cost == 1
+    assert learner.evidence().seen[0, 1] == 0

@@ -1,0 +1,161 @@
+"""A budget that processes share: no more than it is spent, and what the dead held comes back."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from store_kinds import postgres, shared
+
+from stopwise.live import BudgetError, Cascade, Learner, SqliteStore, Stage
+from stopwise.live.stores.databases.budget import SharedBudget
+
+HOLDER = """
+import sys, time
+from stopwise.live import Learner, SqliteStore
+class Store(SqliteStore):
+    lease_seconds = 3.0
+learner = Learner([1.0, 1.0], "fixed", run_budget=64.0, store=Store(sys.argv[1]))
+rounds = [learner.begin() for _ in range(30)]      # they hold 60 of 64
+print("holds", flush=True)
+time.sleep(60)
+"""
+
+
+class ShortLease(SqliteStore):
+    lease_seconds = 3.0
+
+
+def test_what_a_killed_process_held_is_free_again(tmp_path):
+    path = tmp_path / "rounds.db"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "holds\n"
+            learner = Learner([1.0, 1.0], "fixed", run_budget=64.0, store=ShortLease(path))
+            time.sleep(4)  # alive, it renews its lease: nothing is free but 4
+            with pytest.raises(BudgetError):
+                [learner.begin() for _ in range(5)]
+        finally:
+            os.kill(child.pid, signal.SIGKILL)
+    until = time.monotonic() + 20
+    while True:
+        try:
+            rounds = [learner.begin() for _ in range(28)]
+            break
+        except BudgetError:
+            assert time.monotonic() < until, "what the dead process held is not given back"
+            time.sleep(0.2)
+    assert len(rounds) == 28
+    for round in rounds:
+        round.observe("a")
+        round.observe("b")
+        round.end()
+    learner.close()
+
+
+def test_a_lease_that_could_not_be_renewed_is_not_spent(tmp_path):
+    now = [100.0]
+    path = tmp_path / "rounds.db"
+    one, two = (
+        Learner([1.0, 1.0], "fixed", run_budget=1000.0, store=SqliteStore(path)) for _ in range(2)
+    )
+    round = one.begin()
+    round.observe("a")
+    round.observe("a")
+    round.end()
+    store = one._books.queue.store
+    budget = store._budget
+    assert isinstance(budget, SharedBudget)
+    now[0] = budget._renewed + store.lease_seconds + 1
+    budget._clock = lambda: now[0]
+    assert store.grant_expired()
+    assert one._books.ledger.budgets.granted > 0
+    one.begin()  # asks again, as if it held nothing
+    assert not store.grant_expired()
+    one.close()
+    two.close()
+
+
+def test_a_new_process_of_the_same_name_holds_nothing(shared):
+    one = shared.learner(writer="web", learner={"run_budget": 8.0})
+    one.begin()
+    connection = one._books.queue.store._connection
+    query = "SELECT held FROM stopwise_writers WHERE name = 'web'"
+    assert one._books.queue.call(lambda: connection.query(query))[0][0] > 0
+    one._books.queue.call(one._books.queue.store.close)  # as if it had died
+    again = shared.learner(writer="web", learner={"run_budget": 8.0})
+    store = again._books.queue.store
+    assert again._books.queue.call(lambda: store._connection.query(query))[0][0] == 0
+    again.close()
+
+
+def test_asking_for_more_of_a_budget_stops_neither_loop_nor_threads(tmp_path):
+    path = tmp_path / "rounds.db"
+    stages = [Stage("a", str, 1.0), Stage("b", str, 1.0)]
+    store = SqliteStore(path, durability="behind")
+    cascade = Cascade(stages, "fixed", mistake_cost=9, run_budget=1000.0, store=store)
+    cascade.answer("x")
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(1.5, lambda: other.execute("ROLLBACK"))
+    gaps, open_round = [], cascade.learner.begin()
+
+    async def watch():
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.005)
+            gaps.append(time.monotonic() - before)
+
+    async def work():
+        watcher = asyncio.ensure_future(watch())
+        release.start()
+        answers = asyncio.gather(*(cascade.answer_async(str(at)) for at in range(60)))
+        await asyncio.sleep(0.1)
+        open_round.abandon(wait=False)  # the lock is free while the store is asked
+        found = await answers
+        watcher.cancel()
+        return found
+
+    assert len(asyncio.run(work())) == 60
+    assert max(gaps) < 0.5
+    release.join()
+    other.close()
+    cascade.close()
+
+
+def test_no_more_than_the_budget_is_spent_by_many(tmp_path):
+    path = Path(tmp_path / "rounds.db")
+    learners = [
+        Learner([1.0, 1.0], "fixed", run_budget=50.0, store=SqliteStore(path)) for _ in range(3)
+    ]
+
+    def work(learner):
+        for _ in range(40):
+            try:
+                round = learner.begin()
+            except BudgetError:
+                return
+            round.observe("a")
+            if round.depth:
+                round.observe("b")
+            round.end()
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in learners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for learner in learners:
+        learner.refresh()
+    assert 47.0 <= learners[0].report().spent <= 50.0
+    for learner in learners:
+        learner.close()

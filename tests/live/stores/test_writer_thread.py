@@ -1,0 +1,114 @@
+"""The thread that writes rounds: it reads them beside many writers, and nothing ends it."""
+
+import sys
+import threading
+
+import pytest
+
+from stopwise.live import Learner, SqliteStore
+from stopwise.live.stores.base import StoreError
+
+STAGES = {"a": 1, "b": 2, "c": 4}
+
+
+def run_round(learner):
+    with learner.begin() as round:
+        for stage in range(3):
+            round.observe(stage)
+
+
+@pytest.fixture
+def switching():
+    """Threads that take turns after every few instructions."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("durability", ["round", "behind"])
+def test_many_threads_lose_and_double_nothing(tmp_path, switching, durability):
+    store = SqliteStore(tmp_path / "rounds.db", durability=durability, keep_rounds=True)
+    learner = Learner(STAGES, "fixed", seed=1, store=store)
+    failed = []
+
+    def run():
+        try:
+            for _ in range(400):
+                with learner.begin() as round:
+                    for stage in range(3):
+                        round.observe(stage)
+        except BaseException as error:  # noqa: BLE001
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not failed
+    assert not any(thread.is_alive() for thread in threads)
+    learner.flush()
+    assert learner.store_status.kept == 6400
+    assert learner.store_status.failures == 0
+    learner.close()
+    numbers = [record.sequence for record in store.read_rounds()]
+    assert sorted(numbers) == sorted(set(numbers))
+    assert len(numbers) == 6400
+
+
+def test_a_batch_is_read_by_number_and_not_by_place(tmp_path):
+    """Another thread may append between any two steps of the one that reads."""
+    learner = Learner(STAGES, "fixed", store=SqliteStore(tmp_path / "r.db", durability="behind"))
+    queue = learner._books.queue
+    rounds = queue.rounds
+
+    class Appended(type(rounds)):
+        """A deque to which a round is appended whenever its length has been asked for."""
+
+        def __len__(self):
+            length = super().__len__()
+            queue.last += 1
+            self.append((queue.last, f"round {queue.last}"))
+            return length
+
+    queue.kept, queue.last = 1, 2
+    queue.rounds = Appended([(1, "round 1"), (2, "round 2")])
+    assert queue._next_batch()[0] == "round 2"
+    queue.rounds, queue.kept, queue.last = rounds, 0, 0
+    learner.close()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("sudden"), SystemExit(3), KeyboardInterrupt()])
+def test_what_nobody_foresaw_is_counted_and_the_thread_goes_on(tmp_path, monkeypatch, error):
+    learner = Learner(STAGES, "fixed", store=SqliteStore(tmp_path / "rounds.db"))
+    queue = learner._books.queue
+    usual = queue._write
+    raised: list[bool] = []
+
+    def write():
+        if not raised:
+            raised.append(True)
+            raise error
+        usual()
+
+    monkeypatch.setattr(queue, "_write", write)
+    with pytest.raises(StoreError, match="tried again"):
+        run_round(learner)
+    status = learner.store_status
+    assert (status.failures, status.kept, status.queued) == (1, 0, 1)
+    learner.flush()
+    assert learner.store_status.kept == 1
+    assert learner.store_status.last_error is None
+    learner.close()
+
+
+def test_a_thread_that_ended_is_started_again(tmp_path):
+    learner = Learner(STAGES, "fixed", store=SqliteStore(tmp_path / "rounds.db"))
+    queue = learner._books.queue
+    queue.stop()
+    queue._thread.join(10)
+    queue.ended = False
+    run_round(learner)
+    assert learner.store_status.kept == 1
+    learner.close()
