@@ -23,7 +23,7 @@ def brute_force(rows, number, kinds, rounds):
         most = max(votes)
         winners = [label for label in range(kinds) if votes[label] == most and most > 0]
         belief.append([1 / len(winners) if label in winners else 0.0 for label in range(kinds)])
-    accuracy = []
+    accuracy: list[float] = []
     for _ in range(rounds):
         accuracy = []
         for s in range(stages):

@@ -3,15 +3,18 @@
 The truth of an item is not known, but stages that err independently rarely agree on a wrong answer.
 So agreement says who is right, and how often each stage is. The assumption is plain: *errors of
 different stages are not copies of each other*. It can be checked in part (`Dependence`), and where
-it fails the estimate leans less on agreement.
+it fails the estimate leans less on agreement. Half of it comes from a second model, in which errors
+are shared to some part (`difficulty`).
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
 >>> truth = rng.integers(0, 3, 3000)
 >>> outputs = [np.where(rng.random(3000) < e, (truth + 1) % 3, truth) for e in (0.3, 0.2, 0.1)]
 >>> estimated = estimate(np.stack(outputs, axis=1))
->>> bool(np.abs(estimated.error_rates - [0.3, 0.2, 0.1]).max() < 0.06)
-True
+>>> np.abs(estimated.consensus.accuracy - [0.7, 0.8, 0.9]).max() < 0.06
+np.True_
+>>> estimated.error_rates.argsort()               # the best first
+array([2, 1, 0])
 """
 
 from stopwise.estimating.consensus import Consensus, consensus, plurality, vote_shares

@@ -257,11 +257,13 @@ def maximise(
     right = np.broadcast_to(
         plurality_of(groups, votes) if start is None else start, (len(number), *answered.shape)
     )
-    answers = number @ answered
+    answers = number @ answered + sum(_PRIOR)
+    with np.errstate(divide="ignore"):
+        unsaid = np.log(np.maximum(kinds - groups.first.sum(axis=1), 0))[None]
     for _ in range(_MOST_ROUNDS):
-        hits = np.einsum("bg,bgs->bs", number, right)
-        accuracy = np.clip((hits + _PRIOR[0]) / (answers + sum(_PRIOR)), 1e-4, 1 - 1e-4)
-        updated, elsewhere, likelihood = _truths(groups, answered, accuracy, kinds, votes)
+        hits = np.matmul(number[:, None, :], right)[:, 0]
+        accuracy = np.minimum(np.maximum((hits + _PRIOR[0]) / answers, 1e-4), 1 - 1e-4)
+        updated, elsewhere, likelihood = _truths(groups, answered, unsaid, accuracy, kinds, votes)
         change = float(np.abs(updated - right).max())
         right = updated
         if change < _PRECISION:
@@ -271,25 +273,32 @@ def maximise(
 
 
 def _truths(
-    groups: Groups, answered: FloatArray, accuracy: FloatArray, kinds: int, votes: FloatArray
+    groups: Groups,
+    answered: FloatArray,
+    unsaid: FloatArray,
+    accuracy: FloatArray,
+    kinds: int,
+    votes: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The E-step: the probability of every answer, given accuracies; a uniform prior on labels."""
-    when_right = np.log(accuracy)
+    """The E-step: the probability of every answer, given accuracies; a uniform prior on labels.
+
+    `unsaid` is the logarithm of the number of labels that no stage gave, for each partition. This
+    runs some dozen times for every estimate, on few partitions: each call of numpy counts.
+    """
     when_wrong = np.log((1 - accuracy) / (kinds - 1))
+    gain = votes * (np.log(accuracy) - when_wrong)
     everyone_wrong = (votes * when_wrong) @ answered.T
-    gain = votes * (when_right - when_wrong)
     # Of each stage's answer: those who gave it were right, all others wrong.
-    logs = everyone_wrong[:, :, None] + np.einsum("gst,bt->bgs", groups.same, gain)
-    distinct = groups.first.sum(axis=1)
-    unsaid = np.maximum(kinds - distinct, 0)
-    with np.errstate(divide="ignore"):
-        other = everyone_wrong + np.log(unsaid)[None]
+    count = len(votes)
+    supported = gain @ groups.same.reshape(-1, count).T
+    logs = everyone_wrong[:, :, None] + supported.reshape(len(accuracy), -1, count)
+    other = everyone_wrong + unsaid
     own = np.where(groups.first[None], logs, -np.inf)
     top = np.maximum(own.max(axis=2), other)
-    total = np.exp(own - top[:, :, None]).sum(axis=2) + np.exp(other - top)
-    right = np.where(answered[None] > 0, np.exp(logs - top[:, :, None]) / total[:, :, None], 0.0)
-    elsewhere = np.exp(other - top) / total
-    return right, elsewhere, top + np.log(total) - np.log(kinds)
+    else_weight = np.exp(other - top)
+    total = np.exp(own - top[:, :, None]).sum(axis=2) + else_weight
+    right = answered[None] * (np.exp(logs - top[:, :, None]) / total[:, :, None])
+    return right, else_weight / total, top + np.log(total) - np.log(kinds)
 
 
 def plurality_of(groups: Groups, votes: FloatArray | None = None) -> FloatArray:

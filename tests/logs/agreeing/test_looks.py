@@ -19,7 +19,7 @@ def chance_by_walking(allowed, found, rate):
     chance = {(0, 0): Fraction(1)}
     broken = Fraction(0)
     while chance:
-        following = {}
+        following: dict[tuple[int, int], Fraction] = {}
         for (missed, seen), weight in chance.items():
             if missed > allowed:
                 broken += weight

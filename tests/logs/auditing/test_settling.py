@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -103,7 +104,7 @@ def test_a_tolerance_never_ends_in_a_dead_end():
     truth = dict(zip(log["item"], log["truth"], strict=True))
     given = {"stages": STAGES, "costs": [0.0, 0.001, 0.002], "mistake_cost": 1}
     for strict in (False, True):
-        labels = {}
+        labels: dict[Any, Any] = {}
         for _ in range(60):
             found = audit(
                 log.drop("truth"), labels, tolerance=0.05, strict=strict, batch=20, **given

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -51,7 +53,7 @@ def test_what_cannot_be_read_is_named(tmp_path, csv: str, features: str | None, 
 def test_replay_takes_the_policy_and_its_confidences() -> None:
     rows, truth = made_up(3000, (0.2, 1.0, 2.0), seed=4)
     assert rows.confidences is not None
-    columns = {}
+    columns: dict[str, Any] = {}
     for at, name in enumerate(("s", "m", "l")):
         columns[name] = [rows.labels[code] for code in rows.codes[:, at]]
         columns[f"{name}:confidence"] = rows.confidences[:, at]

@@ -19,7 +19,7 @@ from stopwise.logs.items.fitting import fit, read_rule, write_rule
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.settings import LogSettings
-from stopwise.policies.per_item.alone import AloneRule
+from stopwise.policies.per_item.alone.rule import AloneRule
 
 OWN = (1.0, 3.0, 9.0)
 

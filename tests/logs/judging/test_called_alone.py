@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -183,8 +184,9 @@ def test_billed_costs_are_sorted_by_their_means():
 
 def raise_for_standard_input(frame):
     """Standard input is named "-"; what it holds is read here from a frame of the same kind."""
-    import stopwise.logs.reading.call_order as module
+    import stopwise.logs.reading.call_order
 
+    module: Any = stopwise.logs.reading.call_order
     opened = module.open_log
     module.open_log = lambda log, settings: opened(frame, settings)
     try:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -213,7 +214,7 @@ def test_certain_is_never_wrong_on_unseen_random_logs(seed, abstentions):
     rng = np.random.default_rng(1000 + seed)
     count, rows = int(rng.integers(2, 6)), int(rng.integers(100, 3000))
     truth = rng.integers(0, 4, rows)
-    frame = {"truth": truth}
+    frame: dict[str, Any] = {"truth": truth}
     for at in range(count):
         error = rng.uniform(0.0, 0.4)
         outputs = np.where(rng.random(rows) < error, rng.integers(0, 4, rows), truth)

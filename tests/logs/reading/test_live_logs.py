@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 import sys
@@ -16,6 +17,7 @@ import postgres_server
 
 import stopwise as sw
 from stopwise import StopwiseError
+from stopwise.cli import build_app
 from stopwise.live import Learner, PostgresStore, RoundLog, SqliteStore, folded
 from stopwise.live.stores.stored import open_stored
 from stopwise.logs.auditing.audit import plan_audit
@@ -89,6 +91,25 @@ def test_counts_alone_can_be_analysed_but_not_replayed(
     assert sw.analyze(log).evidence == total
     with pytest.raises(StopwiseError, match="only counts were kept"):
         sw.replay(log)
+
+
+def test_the_command_reads_a_snapshot_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learner = Learner({"a": 1, "b": 3}, "fixed", mistake_cost=20)
+    for output in ("x", "y", "x"):
+        with learner.begin() as round:
+            round.observe("x")
+            round.observe(output)
+    learner.save(tmp_path / "snapshot.json")
+    build_app()(["analyze", str(tmp_path / "snapshot.json"), "--json"], standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)
+    expected = sw.analyze(tmp_path / "snapshot.json").to_dict()
+    assert found == json.loads(json.dumps(expected))
+    (tmp_path / "evidence.json").write_text(learner.evidence().to_json())
+    options = ["--stages", "a,b", "--costs", "1,3", "--mistake-cost", "20"]
+    build_app()(["analyze", str(tmp_path / "evidence.json"), *options], standalone_mode=False)
+    assert "3 items" in capsys.readouterr().out
 
 
 def test_a_snapshot_is_analysed(tmp_path: Path) -> None:

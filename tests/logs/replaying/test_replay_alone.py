@@ -13,7 +13,7 @@ from stopwise.logs.replaying.alone import run_alone
 from stopwise.logs.replaying.replay import replay
 from stopwise.logs.settings import LogSettings
 from stopwise.policies.fixed import FixedStage
-from stopwise.policies.per_item.alone import full_run_probability
+from stopwise.policies.per_item.alone.full_runs import full_run_probability
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.registry import make_policy
 

@@ -43,7 +43,8 @@ def test_replay_shows_itself(log):
 
 
 def test_an_unknown_keyword_names_the_nearest(log):
-    for function in (analyze, replay):
+    functions: tuple[Any, ...] = (analyze, replay)
+    for function in functions:
         with pytest.raises(StopwiseError, match=r"unknown field 'mistake_costs'.*'mistake_cost'\?"):
             function(log, mistake_costs=2)
 

@@ -15,7 +15,7 @@ from stopwise.costs import Calls
 from stopwise.display import frame, html_table
 from stopwise.logs.agreeing.procedure import ItemOutcomes, keep_promise
 from stopwise.logs.agreeing.seen import FromRows, Seen
-from stopwise.logs.formatting import amount, round_share, share
+from stopwise.logs.formatting import amount, counted, round_share, share
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
 from stopwise.situations.observations import Observations
@@ -110,13 +110,15 @@ class Promise:
         else:
             saving = f"no less than {what} ({amount(self.cost_of_last)})"
         return (
-            f"Equal to {last} on at least {round_share(self.agree)} of {self.rows:,} items, with"
-            f" {round_share(self.level)} confidence, at {amount(self.cost)} per item:"
-            f" {saving}, with {share(self.last_calls_avoided)} of the calls of {last} avoided"
+            f"Equal to {last} on at least {round_share(self.agree)} of"
+            f" {counted(self.rows, 'item')}, with {round_share(self.level)} confidence, at"
+            f" {amount(self.cost)} per item: {saving}, with {share(self.last_calls_avoided)}"
+            f" of the calls of {last} avoided"
         )
 
     def __repr__(self) -> str:
-        return f"<Promise of {self.agree} on {self.rows:,} items: {self.cost_avoided:.1%} less>"
+        rows = counted(self.rows, "item")
+        return f"<Promise of {self.agree} on {rows}: {self.cost_avoided:.1%} less>"
 
     def sentences(self) -> list[str]:
         """What there is to say besides, in words."""
@@ -127,9 +129,9 @@ class Promise:
             else f"{self.found:,} differences were found, and {self.found_most:,} would be allowed"
         )
         text = [
-            f"{int(self.looked.sum()):,} items were looked at: {last} was called on them to learn"
-            f" and to test, and answers them. Items were taken by risk, each looked at with a"
-            f" chance of {share(self.look_rate)}; {ended}."
+            f"{counted(int(self.looked.sum()), 'item was', 'items were')} looked at: {last} was"
+            f" called on them to learn and to test, and answers them. Items were taken by"
+            f" risk, each looked at with a chance of {share(self.look_rate)}; {ended}."
         ]
         if self.cost_avoided <= 0:
             text.append(

@@ -10,15 +10,19 @@ import csv
 import hashlib
 import io
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
 from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, order_by_item
 from stopwise.logs.auditing.label_codes import check_names, label_codes
 from stopwise.logs.auditing.labelling_page import labelling_page
+from stopwise.logs.formatting import counted
 from stopwise.logs.reading.labels import plain_label
+from stopwise.logs.reading.rows import LogRows
 from stopwise.storage import write_whole
 
 _VERSION = 2
@@ -50,7 +54,7 @@ def load_state(path: Path, plan: AuditPlan, seed: int | None = None) -> AuditSta
     A log that has grown is fine: labels of items that are still there, with the same outputs,
     stay; costs measured in the log may have changed with it.
     """
-    check_names(plan)
+    check_names(plan.rows)
     fresh = {
         "version": _VERSION,
         "log": fingerprint(plan),
@@ -92,7 +96,9 @@ def load_state(path: Path, plan: AuditPlan, seed: int | None = None) -> AuditSta
     notes = []
     if grown:
         _refuse_other_log(path, plan, labels, form.get("outputs"))
-        notes.append(f"the log has changed since this audit began: {len(plan.rows.items):,} items")
+        notes.append(
+            f"the log has changed since this audit began: {counted(len(plan.rows.items), 'item')}"
+        )
     return AuditState(fresh, dict(labels), begun_with, notes)
 
 
@@ -116,19 +122,8 @@ def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
     """Add the labels that were filled in to the state; how many were new."""
     if not path.exists():
         return 0
-    reader = csv.DictReader(io.StringIO(_read(path).lstrip("\ufeff")))
-    if reader.fieldnames is None or not {"item", LABEL_COLUMN} <= set(reader.fieldnames):
-        raise fail(f"labels {path}", reader.fieldnames, "columns 'item' and 'label'")
-    known = set(plan.rows.items)
     new = 0
-    for row in reader:
-        item, label = str(row["item"]), plain_label(row[LABEL_COLUMN])
-        if label is None:
-            continue
-        item = item if item in known else item.removeprefix("'")
-        label = label.removeprefix("'")
-        if item not in known:
-            raise fail(f"labels {path}: item", item, "an item of the log that all stages answered")
+    for item, label in _filled_in(path, plan.rows):
         before = state.labels.get(item)
         if before is not None and before != label:
             raise StopwiseError(
@@ -138,6 +133,74 @@ def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
         new += before is None
         state.labels[item] = label
     return new
+
+
+def _filled_in(path: Path, rows: LogRows) -> Iterator[tuple[str, str]]:
+    """Items and labels of a file to be labelled; lines without a label are passed over."""
+    reader = csv.DictReader(io.StringIO(_read(path).lstrip("\ufeff")))
+    if reader.fieldnames is None or not {"item", LABEL_COLUMN} <= set(reader.fieldnames):
+        raise fail(f"labels {path}", reader.fieldnames, "columns 'item' and 'label'")
+    known = set(rows.items)
+    for row in reader:
+        item, label = str(row["item"]), plain_label(row[LABEL_COLUMN])
+        if label is None:
+            continue
+        item = item if item in known else item.removeprefix("'")
+        if item not in known:
+            raise fail(f"labels {path}: item", item, "an item of the log that all stages answered")
+        yield item, label.removeprefix("'")
+
+
+def labels_in(path: Path, rows: LogRows) -> dict[str, str]:
+    """All labels of a file: one that was filled in (CSV), or what an audit has kept (JSON)."""
+    check_names(rows)
+    if path.suffix != ".json":
+        return dict(_filled_in(path, rows))
+    labels = parse_json_object(f"labels {path}", _read(path)).get("labels")
+    if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
+        raise fail(f"labels {path}: labels", labels, "an object from item to label, as audit keeps")
+    known = set(rows.items)
+    for item in labels:
+        if item not in known:
+            raise fail(f"labels {path}: item", item, "an item of the log that all stages answered")
+    return dict(labels)
+
+
+class Collected(NamedTuple):
+    """All labels so far (row number to code), the order of the items, and what is to be said."""
+
+    truth: dict[int, int]
+    order: IntArray
+    notes: tuple[str, ...]
+
+
+def take_in(
+    plan: AuditPlan, state_path: Path, labels_path: Path, seed: int | None = None
+) -> Collected:
+    """Read the labels that were filled in and keep them in the state before anything else."""
+    state = load_state(state_path, plan, seed)
+    read_labels(labels_path, plan, state)
+    truth, notes = label_codes(plan.rows, state.labels)
+    rows = {item: at for at, item in enumerate(plan.rows.items)}
+    form = {
+        **state.form,
+        "seed": state.seed,
+        "labels": state.labels,
+        "outputs": {item: _outputs(plan, rows[item]) for item in state.labels},
+    }
+    write_whole(state_path, json.dumps(form, indent=1) + "\n")
+    said = (*state.notes, *plan.rows.notes, *notes)
+    return Collected(truth, order_by_item(plan, state.seed), said)
+
+
+def hand_out(
+    plan: AuditPlan, items: tuple[int, ...], labels_path: Path, *, blind: bool = False,
+    page_path: Path | None = None,
+) -> None:  # fmt: skip
+    """Write these items, by row number, to be labelled next."""
+    write_whole(labels_path, _to_label(plan, items, blind))
+    if page_path is not None:
+        write_whole(page_path, labelling_page(plan, items, labels_path.name, blind=blind))
 
 
 def advance(
@@ -151,32 +214,20 @@ def advance(
         page_path: where to write a page on which the labels can be typed in; None for none.
     """
     batch = whole_number("batch", batch, least=1)
-    state = load_state(state_path, plan, seed)
-    read_labels(labels_path, plan, state)
-    truth, notes = label_codes(plan, state.labels)
-    rows = {item: at for at, item in enumerate(plan.rows.items)}
-    form = {
-        **state.form,
-        "seed": state.seed,
-        "labels": state.labels,
-        "outputs": {item: _outputs(plan, rows[item]) for item in state.labels},
-    }
-    write_whole(state_path, json.dumps(form, indent=1) + "\n")
-    audit = assess(plan, order_by_item(plan, state.seed), truth, batch)
-    write_whole(labels_path, _to_label(plan, audit, blind))
-    if page_path is not None:
-        write_whole(page_path, labelling_page(plan, audit, labels_path.name, blind=blind))
-    return replace(audit, notes=(*state.notes, *plan.rows.notes, *notes))
+    so_far = take_in(plan, state_path, labels_path, seed)
+    audit = assess(plan, so_far.order, so_far.truth, batch)
+    hand_out(plan, audit.next_items, labels_path, blind=blind, page_path=page_path)
+    return replace(audit, notes=so_far.notes)
 
 
-def _to_label(plan: AuditPlan, audit: Audit, blind: bool) -> str:
+def _to_label(plan: AuditPlan, items: tuple[int, ...], blind: bool) -> str:
     """The next items as CSV, with what the stages said unless that might sway the reader."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     shown = ("shown",) if plan.rows.shown is not None else ()
     stages = () if blind else plan.rows.stages
     writer.writerow([inert(name) for name in ("item", *shown, *stages)] + [LABEL_COLUMN])
-    for item in audit.next_items:
+    for item in items:
         outputs = [] if blind else _outputs(plan, item)
         text_of = [] if plan.rows.shown is None else [plan.rows.shown[item]]
         cells = [plan.rows.items[item], *text_of, *outputs]

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stopwise.checks import StopwiseError
-from stopwise.logs.auditing.audit import AuditPlan
 from stopwise.logs.formatting import printable
 from stopwise.logs.reading.labels import fold_labels
+from stopwise.logs.reading.rows import LogRows
 
 _ENOUGH = 3
 """From this number of labels on, if no stage gives any of them, they count as written wrongly."""
 
 
-def check_names(plan: AuditPlan) -> None:
+def check_names(rows: LogRows) -> None:
     """Refuse a log in which two items have one name."""
-    if len(set(plan.rows.items)) != len(plan.rows.items):
+    if len(set(rows.items)) != len(rows.items):
         raise StopwiseError(
             "item: names are not unique, so labels could not be told apart; name another column"
             " with --item"
         )
 
 
-def label_codes(plan: AuditPlan, labels: Mapping[str, str]) -> tuple[dict[int, int], list[str]]:
+def label_codes(rows: LogRows, labels: Mapping[str, str]) -> tuple[dict[int, int], list[str]]:
     """The code of every labelled row, and what should be said about the labels.
 
     Labels are compared without regard to case and spaces. One that no stage ever gives is right
     too: all stages are wrong there. But if none of the labels is one of theirs, they are refused.
     """
-    known = {label: code for code, label in enumerate(plan.rows.labels)}
-    rows = {item: at for at, item in enumerate(plan.rows.items)}
+    known = {label: code for code, label in enumerate(rows.labels)}
+    places = {item: at for at, item in enumerate(rows.items)}
     renamed, unknown = fold_labels(labels.values(), known)
     if known and len(labels) >= _ENOUGH and len(unknown) == len(set(labels.values())):
         raise StopwiseError(
@@ -42,7 +42,7 @@ def label_codes(plan: AuditPlan, labels: Mapping[str, str]) -> tuple[dict[int, i
             f"no stage ever gives {_listed(unknown)}: all of them count as wrong on those items"
         )
     truth = {
-        rows[item]: known.get(renamed.get(label, label), len(known))
+        places[item]: known.get(renamed.get(label, label), len(known))
         for item, label in labels.items()
     }
     return truth, notes

@@ -51,7 +51,7 @@ def audit(
     ('linear', 20)
     """
     plan = plan_audit(log, tolerance=tolerance, strict=strict, **given)
-    check_names(plan)
+    check_names(plan.rows)
     known = set(plan.rows.items)
     plain: dict[str, str] = {}
     for item, value in (labels or {}).items():
@@ -60,7 +60,7 @@ def audit(
         label = plain_label(value)
         if label is not None:
             plain[str(item)] = label
-    truth, notes = label_codes(plan, plain)
+    truth, notes = label_codes(plan.rows, plain)
     batch = whole_number("batch", batch, least=1)
     order = order_by_item(plan, whole_number("seed", seed, least=0))
     return replace(assess(plan, order, truth, batch), notes=(*plan.rows.notes, *notes))

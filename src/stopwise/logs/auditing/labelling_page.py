@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from stopwise.logs.auditing.audit import Audit, AuditPlan
+from stopwise.logs.auditing.audit import AuditPlan
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}
@@ -72,20 +72,21 @@ document.getElementById('save').onclick = () => {
 MOST_CHOICES = 20
 
 
-def labelling_page(plan: AuditPlan, audit: Audit, file: str, *, blind: bool) -> str:
+def labelling_page(plan: AuditPlan, next_items: tuple[int, ...], file: str, *, blind: bool) -> str:
     """The next items as a page; "Save" writes the file that `stopwise audit` reads.
 
     What was typed in is kept by the browser until then. Items and outputs are put in as data and
     shown as text, so that nothing in a log can run.
 
     Args:
+        next_items: by row number.
         file: the name under which the labels are saved.
         blind: do not show what the stages said.
     """
     rows = plan.rows
     choices = list(rows.labels) if len(rows.labels) <= MOST_CHOICES else []
     items = []
-    for at in audit.next_items:
+    for at in next_items:
         outputs = ["no answer" if code < 0 else rows.labels[code] for code in rows.codes[at]]
         said = [f"{stage}: {output}" for stage, output in zip(rows.stages, outputs, strict=True)]
         items.append(

@@ -17,7 +17,8 @@ from stopwise.costs import Costs
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.items.held_out import WayToStop, check_rows, mean_lower_bound, score_way
 from stopwise.logs.reading.rows import LogRows
-from stopwise.policies.per_item.alone import AloneRule, Followed
+from stopwise.policies.per_item.alone.applying import Followed
+from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.situations.binning import Binning
 from stopwise.situations.references import hold_against
 from stopwise.situations.transitions import Transitions

@@ -12,12 +12,15 @@ import numpy as np
 from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError, fail, parse_json_object, whole_number
 from stopwise.costs import Costs
+from stopwise.logs.auditing.files import labels_in
+from stopwise.logs.auditing.label_codes import label_codes
 from stopwise.logs.items.held_out import FEWEST_ROWS
+from stopwise.logs.items.labelling import LabelsBought, differing, what_labels_bought
 from stopwise.logs.items.why import reasons
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import LogRows, read_rows
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
-from stopwise.policies.per_item.alone import ALONE, AloneRule
+from stopwise.policies.per_item.alone.rule import ALONE, AloneRule
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.logistic.words import weights_in_words
 from stopwise.policies.per_item.rule import Rule
@@ -33,7 +36,7 @@ def fit(
     policy: str = "per-item",
     reference: str | int = "auto",
     trust: float | None = None,
-    labels: int = 0,
+    labels: int | str | Path = 0,
     seed: int = 0,
     **given: Unpack[LogOptions],
 ) -> Rule | LogisticRule | AloneRule:
@@ -45,8 +48,9 @@ def fit(
         reference: what answers are held against: "auto", "last", "consensus", the name of a stage
             or its number.
         trust: what a difference from a stage counts for, in mistakes; by default 0.7 for the last.
-        labels: this many items whose outputs differ take their truth from the truth column, to
-            choose the reference; -1 for all of them. 0 uses no label.
+        labels: choose the reference. A file of labels: one that `audit --per-item` wrote and
+            somebody filled in (CSV), or what it keeps (JSON). Or a number: this many items whose
+            outputs differ take their truth from the truth column, -1 for all of them. 0: none.
         given: as for `analyze`. With `calls="alone"` the rule chooses the first stage too, and may
             jump over others.
 
@@ -56,49 +60,94 @@ def fit(
     >>> [reason.words for reason in reasons(rule)]
     ['stop after small when it says keep', 'go on after small when it says refund']
     """
+    return fit_with_labels(
+        log, settings, policy=policy, reference=reference, trust=trust, labels=labels, seed=seed,
+        **given,
+    )[0]  # fmt: skip
+
+
+def fit_with_labels(
+    log: object,
+    settings: LogSettings | None = None,
+    *,
+    policy: str = "per-item",
+    reference: str | int = "auto",
+    trust: float | None = None,
+    labels: int | str | Path = 0,
+    seed: int = 0,
+    **given: Unpack[LogOptions],
+) -> tuple[Rule | LogisticRule | AloneRule, LabelsBought | None]:
+    """The same, with what the labels bought; None where there are none, or they are not asked.
+
+    >>> import polars
+    >>> frame = polars.DataFrame({"small": ["keep", "refund"] * 200, "large": ["keep"] * 400,
+    ...                           "truth": ["keep"] * 400})
+    >>> _, bought = fit_with_labels(frame, stages=["small", "large"], costs=[1, 4],
+    ...                             mistake_cost=20, truth="truth", labels=30)
+    >>> bought.labels, max(bought.believed, key=bought.believed.get)
+    (30, 'large')
+    """
     chosen = in_call_order(log, settings_from(settings, given))
     if policy not in POLICIES:
         raise fail("policy", policy, " or ".join(POLICIES))
-    labels = whole_number("labels", labels, least=-1)
+    if not isinstance(labels, str | Path):
+        labels = whole_number("labels", labels, least=-1)
     rows = read_rows(log, chosen)
     if len(rows.codes) < FEWEST_ROWS:
         raise StopwiseError(f"fit: {len(rows.codes)} complete rows, but need {FEWEST_ROWS} or more")
-    reference = rows.held_to(reference)
+    if rows.alone and policy != "per-item":
+        raise fail("policy", policy, "per-item, where stages are called alone")
+    index, truth, notes = _labelled(rows, labels, seed)
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=3)
+    held_to = rows.held_to(reference)
+    rule = _fit_rows(rows, policy, held_to, trust, (index, truth) if labels else None)
+    asked = bool(labels) and held_to == "auto" and trust is None
+    return rule, what_labels_bought(rows, index, truth) if asked else None
+
+
+def _fit_rows(
+    rows: LogRows,
+    policy: str,
+    reference: str | int,
+    trust: float | None,
+    labels: tuple[IntArray, IntArray] | None,
+) -> Rule | LogisticRule | AloneRule:
     met = rows.observations()
-    index = _labelled(rows, labels, seed)
-    for note in rows.notes if labels else ():
-        warnings.warn(note, UserWarning, stacklevel=2)
-    truth = np.zeros(0, dtype=np.int64) if rows.truth is None else rows.truth[index]
+    labelled = None if labels is None else (met.where(labels[0]), labels[1])
     if rows.alone:
-        if policy != "per-item":
-            raise fail("policy", policy, "per-item, where stages are called alone")
         return AloneRule.fit(
             rows.stages, met, Costs.from_stages(rows.own, rows.costs.mistake_cost),
-            reference=reference, trust=trust,
-            labelled=(met.where(index), truth) if labels else None,
+            reference=reference, trust=trust, labelled=labelled,
         )  # fmt: skip
     if policy == "per-item-logistic":
         return LogisticRule.fit(
-            rows.stages, met, rows.costs, reference=reference, trust=trust,
-            labelled=(met.where(index), truth) if labels else None,
-        )  # fmt: skip
+            rows.stages, met, rows.costs, reference=reference, trust=trust, labelled=labelled
+        )
     rule = Rule.fit(rows.stages, met, rows.costs, reference=reference, trust=trust)
-    if labels:
-        rule.counts.add_labels(met.where(index), truth)
+    if labelled is not None:
+        rule.counts.add_labels(*labelled)
     return rule
 
 
-def _labelled(rows: LogRows, labels: int, seed: int) -> IntArray:
-    """Which rows give their right answer: at random among those whose outputs differ."""
+def _labelled(
+    rows: LogRows, labels: int | str | Path, seed: int
+) -> tuple[IntArray, IntArray, tuple[str, ...]]:
+    """Which rows give their right answer, as codes, and what should be said of it."""
+    nobody = np.zeros(0, dtype=np.int64)
+    if isinstance(labels, str | Path):
+        codes, notes = label_codes(rows, labels_in(Path(labels), rows))
+        index = np.asarray(sorted(codes), dtype=np.int64)
+        truth = np.asarray([codes[at] for at in index.tolist()], dtype=np.int64)
+        return index, truth, tuple(notes)
     if not labels:
-        return np.zeros(0, dtype=np.int64)
+        return nobody, nobody, ()
     if rows.truth is None:
         raise StopwiseError("labels: give the column of right answers with --truth")
-    differ = (rows.codes != rows.codes[:, :1]).any(axis=1) & (rows.truth >= 0)
-    index = np.flatnonzero(differ)
+    index = np.flatnonzero(differing(rows) & (rows.truth >= 0))
     if 0 <= labels < len(index):
         index = np.random.default_rng(seed).choice(index, labels, replace=False)
-    return index
+    return index, rows.truth[index], rows.notes
 
 
 def write_rule(rule: Rule | LogisticRule | AloneRule, path: str | Path) -> None:

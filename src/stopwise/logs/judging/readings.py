@@ -97,15 +97,21 @@ class Readings:
 
 
 def readings_of(
-    verdict: Verdict, settings: LogSettings, counts: PatternCounts | None = None
+    verdict: Verdict,
+    settings: LogSettings,
+    counts: PatternCounts | None = None,
+    found: Estimate | None = None,
 ) -> Readings:
-    """All readings of a verdict; from pair counters alone where there are no patterns."""
+    """All readings of a verdict; from pair counters alone where there are no patterns.
+
+    Args:
+        found: the estimate of these counts, where it was made before (for another mistake cost).
+    """
     candidates = candidate_stages(verdict)
     sole = candidates[0] if len(candidates) == 1 else None
     disagreement = _disagreement(verdict)
     in_mistakes = verdict.costs.in_mistakes
     why_not = None
-    found: Estimate | None = None
     low = high = chances = None
     pairs: tuple[tuple[int, int], ...] = ()
     if len(verdict.stages) < 3:
@@ -113,7 +119,8 @@ def readings_of(
     elif counts is not None and (counts.codes >= 0).any(axis=0).sum() < 3:
         why_not = "fewer than three stages ever answer: nothing can be estimated"
     elif counts is not None:
-        found = estimate(counts.codes, counts.number, abstentions=settings.abstentions)
+        if found is None:
+            found = estimate(counts.codes, counts.number, abstentions=settings.abstentions)
         if not found.enough or np.isnan(found.error_rates).any():
             why_not = "too few items on which the stages differ"
     if why_not is not None:

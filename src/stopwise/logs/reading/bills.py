@@ -68,32 +68,49 @@ class Bills:
         return np.where(number > 0, total / np.maximum(number, 1), np.nan), number
 
 
-def bill_query(count: int) -> list[Any]:
-    """The sums to take by pattern. Sums of plain columns stream; which count is decided later."""
+def bill_query(log: Log) -> list[Any]:
+    """The sums to take by pattern. Sums of plain columns stream; which count is decided later.
+
+    Where `k0`, ... are keys that say whether a cost is above 0, the sum and the number of costs
+    tell the rest: a group without costs above 0 has one below 0 if its sum is.
+    """
     polars = need_polars()
+    columns = log.outputs.collect_schema().names()
     sums = []
-    for at in range(count):
+    for at in range(len(log.stages)):
         cost = polars.col(f"c{at}")
-        sums += [
-            cost.sum().alias(f"total{at}"),
-            cost.count().alias(f"known{at}"),
-            (cost > 0).sum().alias(f"positive{at}"),
-            cost.min().alias(f"least{at}"),
-            polars.col(f"bad{at}").cast(polars.UInt32).sum().alias(f"bad{at}"),
-        ]
+        sums += [cost.sum().alias(f"total{at}"), cost.count().alias(f"known{at}")]
+        if not log.calls_by_cost:
+            sums += [(cost > 0).sum().alias(f"positive{at}"), cost.min().alias(f"least{at}")]
+        if f"bad{at}" in columns:
+            sums.append(polars.col(f"bad{at}").cast(polars.UInt32).sum().alias(f"bad{at}"))
     return sums
 
 
-def check_bills(stages: tuple[str, ...], table: pl.DataFrame) -> None:
+def check_bills(log: Log, table: pl.DataFrame) -> None:
     """Refuse costs that are no numbers, below 0, or missing altogether."""
-    for at, stage in enumerate(stages):
-        if int(table[f"bad{at}"].sum() or 0):
+    for at, stage in enumerate(log.stages):
+        bad = int(table[f"bad{at}"].sum() or 0) if f"bad{at}" in table.columns else 0
+        total = table[f"total{at}"].fill_null(0)
+        if bad or not math.isfinite(float(total.sum())):
             raise StopwiseError(
-                f"costs of {stage}: not all are numbers; correct them or give --costs 1,2,..."
+                f"costs of {stage}: not all are numbers, or they are too large to be added up;"
+                " correct them or give --costs 1,2,..."
             )
-        least: Any = table[f"least{at}"].min()
-        if least is not None and float(least) < 0:
-            raise fail(f"costs of {stage}", float(least), "0 or more in every row")
+        least = _least(log, table, at)
+        if least < 0:
+            raise fail(f"costs of {stage}", least, "0 or more in every row")
+
+
+def _least(log: Log, table: pl.DataFrame, at: int) -> float:
+    """The smallest cost, if it is below 0; otherwise 0 or more."""
+    if not log.calls_by_cost:
+        found: Any = table[f"least{at}"].min()
+        return 0.0 if found is None else float(found)
+    free = table.filter(~table[f"k{at}"])[f"total{at}"]
+    if not bool((free < 0).any()):
+        return 0.0
+    return float(collect(log.outputs.select(need_polars().col(f"c{at}").min()), log.name).item())
 
 
 def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: int) -> Bills:
@@ -108,11 +125,14 @@ def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: i
     def column(field: str, at: int) -> FloatArray:
         return table[f"{field}{at}"].fill_null(0).to_numpy().astype(np.float64)
 
+    def positives(at: int) -> FloatArray:
+        if not log.calls_by_cost:
+            return column("positive", at)
+        return np.where(table[f"k{at}"].to_numpy(), column("known", at), 0.0)
+
+    positive = [positives(at) for at in range(count)]
     number = np.stack(
-        [
-            np.where(called[:, at], column("known", at), column("positive", at))
-            for at in range(count)
-        ],
+        [np.where(called[:, at], column("known", at), positive[at]) for at in range(count)],
         axis=1,
     )
     for at, stage in enumerate(log.stages):
@@ -121,7 +141,7 @@ def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: i
                 f"costs of {stage}: the log has no two of them; give --costs 1,2,... instead"
             )
     # Only of stages with calls that cost nothing must the outputs be looked at again.
-    free = {at for at in range(count) if (number[:, at] > column("positive", at)).any()}
+    free = {at for at in range(count) if (number[:, at] > positive[at]).any()}
     return Bills(
         number=number,
         total=np.stack([column("total", at) for at in range(count)], axis=1),

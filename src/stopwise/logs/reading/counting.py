@@ -34,6 +34,8 @@ BLOCKS = 20
 
 _MOST_SEGMENTS = 200
 _PEEK = 100_000
+_PACKED = 40
+"""Calls that fit into one number beside the part of the log."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def count(log: Log, *, compare_labels: bool = True) -> PatternCounts:
     _refuse_free_text(log, columns)
     # Groups that a database counted have no order.
     blocks = 1 if log.weighted else min(BLOCKS, rows)
-    table = collect(pattern_query(log, rows, blocks), log.name)
+    table = _taken_apart(log, collect(pattern_query(log, rows, blocks), log.name))
     return _encode(log, table, blocks, compare_labels)
 
 
@@ -148,7 +150,7 @@ def row_count(log: Log) -> int:
     """
     polars = need_polars()
     if log.weighted:
-        return int(collect(log.outputs.select(polars.col("n").sum()), log.name).item())
+        return int(collect(log.outputs.select(polars.col("n").sum()), log.name).item() or 0)
     if log.raw is not None and log.files is not None:
         # No name of a column can be that of the count: it has a line break.
         rows = polars.len().alias("rows\n")
@@ -164,16 +166,38 @@ def row_count(log: Log) -> int:
 
 
 def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:
-    """The one group-by: rows by outputs, calls, segment and part of the log."""
+    """The one group-by: rows by outputs, calls, segment and part of the log.
+
+    Calls and the part of the log are one number (`when`): one key instead of several is faster.
+    """
     polars = need_polars()
     names = log.outputs.collect_schema().names()
-    keys = [name for name in names if name[0] == "y" or name[0] == "k" or name == "segment"]
+    keys = [name for name in names if name[0] == "y" or name == "segment"]
     sums = [(polars.col("n").sum() if log.weighted else polars.len()).alias("number")]
     if log.measured:
-        sums += bill_query(len(log.stages))
+        sums += bill_query(log)
     length = -(-rows // blocks)
+    when = (polars.col("row") // length).cast(polars.UInt64)
+    calls = _calls(log)
+    for name in calls[:_PACKED]:
+        when = when * 2 + polars.col(name).cast(polars.UInt64)
     indexed = log.outputs.with_row_index("row")
-    return indexed.group_by([*keys, (polars.col("row") // length).alias("block")]).agg(sums)
+    return indexed.group_by([*keys, *calls[_PACKED:], when.alias("when")]).agg(sums)
+
+
+def _calls(log: Log) -> list[str]:
+    return [f"k{at}" for at, known in enumerate(log.calls_known) if known]
+
+
+def _taken_apart(log: Log, table: pl.DataFrame) -> pl.DataFrame:
+    """The groups with calls and the part of the log in columns of their own again."""
+    polars = need_polars()
+    when = polars.col("when")
+    columns = []
+    for name in reversed(_calls(log)[:_PACKED]):
+        columns.append((when % 2 == 1).alias(name))
+        when = when // 2
+    return table.with_columns(*columns, when.alias("block"))
 
 
 def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) -> PatternCounts:
@@ -201,7 +225,7 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
     codes_by_kind = tell_blanks_apart(log, table, raw)
     bills = None
     if log.measured:
-        check_bills(log.stages, table)
+        check_bills(log, table)
         bills = read_bills(log, table, codes_by_kind != NOT_CALLED, int(table["number"].sum()))
     # Names go to terminals from here on: control characters are shown, not run.
     return PatternCounts(

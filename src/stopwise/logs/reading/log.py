@@ -32,6 +32,7 @@ class Log:
         raw: of CSV files, all their columns; None where rows cannot have too many values, or few.
         files: the CSV files themselves.
         long: whether the log has several rows for an item.
+        calls_by_cost: whether `k0`, ... say that a cost is above 0.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Log:
     files: TextFiles | None = None
     weighted: bool = False
     long: bool = False
+    calls_by_cost: bool = False
 
 
 def cost_expression(kind: Any, column: str) -> tuple[Any, Any]:

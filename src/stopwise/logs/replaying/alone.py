@@ -22,7 +22,8 @@ from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED, Evidence
 from stopwise.logs.reading.rows import LogRows
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.alone import AloneRule, full_run_probability
+from stopwise.policies.per_item.alone.full_runs import full_run_probability
+from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.situation import ItemPolicy
 

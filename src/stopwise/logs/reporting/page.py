@@ -11,11 +11,10 @@ from stopwise.logs.reporting import headline, page_detail, plots, words
 from stopwise.logs.reporting.items_page import items_section
 from stopwise.logs.reporting.page_parts import section, table, with_code
 from stopwise.logs.reporting.page_style import STYLE
+from stopwise.logs.reporting.stage_table import SEGMENT_TITLES, segment_rows
 from stopwise.logs.reporting.svg import GOOD, GREY, OPEN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stopwise.logs.judging.findings import Findings
 
 PLAIN_NAMES = {
@@ -237,29 +236,4 @@ def _what_ifs(analysis: Findings) -> str | None:
 def _segments(analysis: Findings) -> str | None:
     if not analysis.segments:
         return None
-    rows: list[Sequence[str]] = []
-    for segment in analysis.segments:
-        verdict, readings = segment.verdict, segment.readings
-        if verdict is None or readings is None or readings.headline_stage is None:
-            rows.append((segment.name, f"{segment.rows:,}", "too few common items"))
-            continue
-        rows.append(
-            (
-                segment.name,
-                f"{segment.rows:,}",
-                verdict.stages[readings.headline_stage],
-                readings.headline_reading,
-                amount(
-                    verdict.costs.cumulative[verdict.baseline]
-                    - verdict.costs.cumulative[readings.headline_stage]
-                ),
-            )
-        )
-    titles = (
-        "segment",
-        "items",
-        "stop at",
-        "reading",
-        "saves per item",
-    )
-    return section("By segment", table(titles, rows))
+    return section("By segment", table(SEGMENT_TITLES, segment_rows(analysis)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stopwise.logs.formatting import amount, round_share, share
+from stopwise.logs.formatting import amount, counted, round_share, share
 from stopwise.logs.reporting.svg import (
     FAINT,
     GOOD,
@@ -80,9 +80,9 @@ def ladder(verdict: Verdict, stage: int) -> str:
         colour = GOOD if pair.certain else OPEN
         deep = verdict.stages[pair.deep]
         title = (
-            f"{name} and {deep}: differ on {share(pair.disagreement)} of {pair.seen:,} items"
-            f" (between {share(pair.low)} and {share(pair.high)}); worth its price only above"
-            f" {share(pair.threshold)}: {pair.verdict}"
+            f"{name} and {deep}: differ on {share(pair.disagreement)} of"
+            f" {counted(pair.seen, 'item')} (between {share(pair.low)} and {share(pair.high)});"
+            f" worth its price only above {share(pair.threshold)}: {pair.verdict}"
         )
         draw.rect(
             at - 7, y(pair.may_differ_high), 14, y(pair.low) - y(pair.may_differ_high),

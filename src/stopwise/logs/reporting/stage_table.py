@@ -1,4 +1,4 @@
-"""The stages of an analysis as a table: for data frames and notebooks."""
+"""The tables of an analysis: its stages, for data frames and notebooks; its segments."""
 
 from __future__ import annotations
 
@@ -49,3 +49,22 @@ def cells(findings: Findings) -> tuple[list[str], list[Sequence[str]]]:
             )
         )
     return titles, rows
+
+
+SEGMENT_TITLES = ("segment", "items", "stop at", "reading", "saves per item")
+
+
+def segment_rows(findings: Findings) -> list[Sequence[str]]:
+    """A row for every segment, under `SEGMENT_TITLES`."""
+    rows: list[Sequence[str]] = []
+    for segment in findings.segments:
+        verdict, readings = segment.verdict, segment.readings
+        items = f"{segment.rows:,}"
+        if verdict is None or readings is None or readings.headline_stage is None:
+            rows.append((segment.name, items, "-", "too few common items", ""))
+            continue
+        up_to = verdict.costs.cumulative
+        saved = amount(up_to[verdict.baseline] - up_to[readings.headline_stage])
+        stage = verdict.stages[readings.headline_stage]
+        rows.append((segment.name, items, stage, readings.headline_reading, saved))
+    return rows

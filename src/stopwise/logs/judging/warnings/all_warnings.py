@@ -25,9 +25,11 @@ from stopwise.logs.settings import LogSettings
 LEAST_GAP = 0.005
 """A stage that is wrong more often than a cheaper one by less than this is not worth a word."""
 
-GAP_ERRORS = 1.8
-"""Standard errors from which an estimated gap is pointed out; chosen on cascades with known truth,
-where it names 8 of 10 stages that are clearly worse, and 1 in 11 that are not worse at all."""
+GAP_ERRORS = 1.0
+"""Standard errors from which an estimated gap is pointed out; the estimate is careful by itself.
+On 266 cascades with known truth this names 81 % of the stages that are clearly worse than a cheaper
+one (by 2 points and 3 standard errors), and 5 % of those that are not worse than any; 13 % of the
+warnings are about such a stage."""
 
 FEW_ROWS = 100
 
@@ -119,8 +121,9 @@ def too_few_rows(verdict: Verdict) -> Iterator[LogWarning]:
             yield LogWarning(
                 "more_rows_would_tell",
                 f"too few rows to tell whether {verdict.stages[pair.deep]} can be ruled out against"
-                f" {verdict.stages[pair.shallow]}: about {pair.more_rows_settle:,} items like these"
-                f" would do (now {pair.seen:,}), without labels.",
+                f" {verdict.stages[pair.shallow]}: about"
+                f" {counted(pair.more_rows_settle, 'item')} like these would do"
+                f" (now {pair.seen:,}), without labels.",
             )
 
 

@@ -34,8 +34,9 @@ def suspicious_answers(counts: PatternCounts) -> Iterator[LogWarning]:
             shown = ", ".join(repr(printable(label[:40])) for label in said[:3])
             yield LogWarning(
                 "suspicious_answers",
-                f"{stage} says {shown} on {number:,} items ({percent(number / counts.rows)}), which"
-                " counts as an answer like any other; leave such cells blank if it is none.",
+                f"{stage} says {shown} on {counted(number, 'item')}"
+                f" ({percent(number / counts.rows)}), which counts as an answer like any other;"
+                " leave such cells blank if it is none.",
                 at,
             )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stopwise.costs import FloatArray
+from stopwise.logs.formatting import counted
 from stopwise.logs.formatting import share as percent
 from stopwise.logs.judging.warnings.log_warning import LOW_COUNT, LogWarning, difference
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, PatternCounts
@@ -84,7 +85,7 @@ def abstentions(counts: PatternCounts) -> Iterator[LogWarning]:
         if silent and silent >= 0.01 * called:
             yield LogWarning(
                 "abstentions",
-                f"{stage} gave no answer on {silent:,} of {called:,} items"
+                f"{stage} gave no answer on {silent:,} of {counted(called, 'item')}"
                 f" ({percent(silent / called)})."
                 " What that counts as is set with --abstentions: go-on (by default: the next stage"
                 " that answers does), mistake or leave-out.",
@@ -98,7 +99,7 @@ def partial(counts: PatternCounts) -> Iterator[LogWarning]:
         if missing:
             yield LogWarning(
                 "partial_log",
-                f"{stage} was not called on {missing:,} of {counts.rows:,} items"
+                f"{stage} was not called on {missing:,} of {counted(counts.rows, 'item')}"
                 f" ({percent(missing / counts.rows)}); its pairs rest on the others. (If these"
                 " blanks"
                 " are abstentions, say --trailing-blanks abstained.)",

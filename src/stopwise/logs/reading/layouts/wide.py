@@ -63,6 +63,7 @@ def open_wide(
         measured=measured,
         has_item=item is not None,
         settings=settings,
+        calls_by_cost=True,
     )
 
 
@@ -95,5 +96,8 @@ def _billing(types: dict[str, Any], stage: str, at: int, measured: bool) -> list
     cost, bad = cost_expression(types[stage + COST_SUFFIX], stage + COST_SUFFIX)
     columns = [(cost > 0).fill_null(False).alias(f"k{at}")]
     if measured:
-        columns += [cost.alias(f"c{at}"), bad.alias(f"bad{at}")]
+        columns.append(cost.alias(f"c{at}"))
+        if types[stage + COST_SUFFIX] == need_polars().String:
+            # Of numbers only an infinite one is bad, which the sum shows.
+            columns.append(bad.alias(f"bad{at}"))
     return columns
