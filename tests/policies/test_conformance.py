@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ class MutatesWhenDrawing(Good):
         return super().draw(evidence, round, costs, rng)
 
 
-CALLS = []
+CALLS: list[Any] = []
 
 
 @dataclass(frozen=True)

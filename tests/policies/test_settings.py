@@ -3,6 +3,7 @@
 import inspect
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_only_the_oracle_is_shown_the_truth():
         def _depth_probabilities(self, evidence, round, costs):
             return certain_depth(costs.stage_count, 0)
 
-    seen = []
+    seen: list[Any] = []
     simulate(PROBLEM, Curious(), horizon=20, replications=2, engine="reference")
     assert seen == [20]
     assert with_oracle_stage(Oracle(), 1) == Oracle(1)

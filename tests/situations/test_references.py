@@ -44,6 +44,21 @@ def test_stages_that_follow_each_other_do_not_outvote_the_last() -> None:
     assert hold_against(counts).doubt < 0.1
 
 
+def test_no_chain_excuses_a_last_stage_that_all_others_contradict() -> None:
+    """Each early stage follows the one before it; the last says something else on most items."""
+    rng = np.random.default_rng(11)
+    first = rng.integers(0, 3, 4000)
+    second = np.where(rng.random(4000) < 0.12, (first + 1) % 3, first)
+    third = np.where(rng.random(4000) < 0.08, (second + 1) % 3, second)
+    last = np.where(rng.random(4000) < 0.6, rng.integers(0, 3, 4000), third)
+    rows = Observations(("a", "b", "c"), np.stack([first, second, third, last], axis=1))
+    counts = Transitions.of(rows, Binning.fit(rows))
+    found = agreed(counts)
+    assert found is not None
+    assert found.chain > 0.5
+    assert hold_against(counts).doubt > 0.9
+
+
 def test_trust_scales_the_loss_against_a_stage() -> None:
     counts = counts_of((0.0, 1.0, 2.0))
     groups = np.array([[0, 1, 0], [0, 0, 0], [0, 1, 2]])

@@ -15,7 +15,7 @@ import numpy as np
 
 from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import fail, finite_number
-from stopwise.estimating import estimate
+from stopwise.estimating.estimate import agreement_of
 from stopwise.situations.keys import decode
 from stopwise.situations.labelled import loss_from_labels
 from stopwise.situations.references_base import FinalLoss, differs_from
@@ -32,6 +32,9 @@ With three stages two that share their errors outvote the third, and nothing in 
 shows it; so the consensus must be far apart from the last stage before it is believed. With four or
 more it is worth half of the belief from the start.
 """
+
+FAR_LEAD = (0.12, 0.35)
+"""Between these leads of an earlier stage, of four or more, a chain stops to excuse the last."""
 
 FEWEST_FULL_RUNS = 30
 
@@ -141,11 +144,22 @@ class Agreed:
 
     @property
     def doubt(self) -> float:
-        """How far the last stage is to be doubted: by an earlier one's lead, but in no chain."""
+        """How far the last stage is to be doubted: by an earlier one's lead.
+
+        In a chain agreement means little, so a small lead raises no doubt there; but no chain
+        explains a last stage that three others or more contradict.
+
+        >>> Agreed((0.7, 0.8, 0.9, 0.87), 1.0, 0.0, {}).doubt    # each follows the one before it
+        0.0
+        >>> Agreed((0.7, 0.8, 0.9, 0.3), 1.0, 0.0, {}).doubt
+        1.0
+        """
         lead = max(self.accuracies[:-1]) - self.accuracies[-1] - self.noise
-        least, starts, ends = DOUBT_OF_THREE if len(self.accuracies) == 3 else DOUBT_OF_MORE
-        grown = float(np.clip((lead - starts) / (ends - starts), 0.0, 1.0))
-        return (least + (1 - least) * grown) * (1 - self.chain)
+        three = len(self.accuracies) == 3
+        least, starts, ends = DOUBT_OF_THREE if three else DOUBT_OF_MORE
+        grown = _between(lead, starts, ends)
+        far = 0.0 if three else _between(lead, *FAR_LEAD)
+        return (least + (1 - least) * grown) * (1 - self.chain * (1 - far))
 
     def chance_right(self, groups: IntArray) -> FloatArray:
         """The chance that each stage's output is right; by its accuracy where never counted."""
@@ -153,6 +167,11 @@ class Agreed:
             [self.right.get(tuple(row), self.accuracies) for row in groups.tolist()],
             dtype=np.float64,
         )
+
+
+def _between(value: float, starts: float, ends: float) -> float:
+    """How far a value has come from one number to the other, from 0 to 1."""
+    return float(np.clip((value - starts) / (ends - starts), 0.0, 1.0))
 
 
 def agreed(counts: Transitions) -> Agreed | None:
@@ -173,12 +192,12 @@ def agreed(counts: Transitions) -> Agreed | None:
     keys = [*ends, *sorted(others - set(ends))]
     groups = np.asarray([decode(key).partition for key in keys], dtype=np.int64)
     number = np.asarray([ends.get(key, 0.0) for key in keys])
-    found = estimate(groups, number, labels=counts.binning.label_count, bootstraps=0)
+    found = agreement_of(groups, number, counts.binning.label_count)
     right = {
         tuple(g): tuple(r)
-        for g, r in zip(groups.tolist(), found.consensus.right.tolist(), strict=True)
+        for g, r in zip(found.groups.codes.tolist(), found.right.tolist(), strict=True)
     }
-    accuracies = tuple(float(value) for value in found.consensus.accuracy)
+    accuracies = tuple(float(value) for value in found.accuracy)
     best = int(np.argmax(accuracies[:-1]))
     differ = float(number[groups[:, best] != groups[:, -1]].sum() / number.sum())
     seen = max(sum(counts.full.values()), FEWEST_FULL_RUNS)

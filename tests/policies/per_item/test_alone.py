@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
-from stopwise.policies.per_item.alone import AloneRule, path_keys, paths
+from stopwise.policies.per_item.alone.paths import path_keys, paths
+from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
@@ -117,7 +118,7 @@ def test_decisions_one_by_one_are_those_in_bulk_and_survive_json(stages, count, 
     assert again == rule
     followed = again.follow(rows)
     for at in range(count):
-        path = (rule.first,)
+        path: tuple[int, ...] = (rule.first,)
         while len(path) < stages and path[-1] < stages - 1:
             key = int(path_keys(rows.where(np.array([at])), rule.binning, path)[0])
             to = rule.next_stage(path, key)

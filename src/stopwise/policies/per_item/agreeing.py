@@ -2,13 +2,13 @@
 
 Between two makings of the rule, an item that the rule would stop is looked at with the guard's
 chance, else stops if the guard lets it; all others go to the end as far as the rule sends them. The
-price of a difference falls while the guard has room and rises while it has none, so that the share
-that may differ is used where it saves most.
+price of a difference is the lowest that is expected to keep the guard open (`promised`), so that
+the share that may differ is used where it saves most. A live cascade does the same, round by round.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,11 @@ from stopwise.costs import Costs
 from stopwise.policies.per_item.agreement_guard import AgreementGuard
 from stopwise.policies.per_item.learning import Learned, called
 from stopwise.policies.per_item.policy import PerItem
+from stopwise.policies.per_item.promised import promised_rule
+from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.keys import situations
 from stopwise.situations.observations import Observations
-
-_WANTED_USE = 0.93
-"""The part of what may differ that the price aims at; the rest keeps the guard open."""
+from stopwise.situations.transitions import Transitions
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class AgreedStream:
         depths: the stage that answered each round.
         looked: which rounds might have stopped early and ran to the end.
         guard: as it stands after the last round.
-        price: of a difference, at the end.
+        price: of a difference, at the end; None before there is a rule.
     """
 
     depths: IntArray
     looked: NDArray[np.bool_]
     guard: AgreementGuard
-    price: float
+    price: float | None
 
 
 def agree_over(
@@ -60,10 +60,7 @@ def agree_over(
     >>> bool((found.depths == 0).mean() > 0.3), bool(differs.mean() <= 0.1)
     (True, True)
     """
-    total = costs.cumulative[-1] - costs.cumulative[0]
-    price = total / (2 * (1 - guard.agree))
-    policy = PerItem(reference="last", trust=1.0)
-    learned = Learned(policy, stages, _priced(costs, price))
+    learned = Learned(_Promised(guard=guard), stages, costs)
     last = rows.stage_count - 1
     depths = np.full(len(rows), last, dtype=np.int64)
     looked = np.zeros(len(rows), dtype=np.bool_)
@@ -77,26 +74,29 @@ def agree_over(
         heads = rng.random(len(part)) < guard.look_rate
         differs = _differs(part, wanted)
         open_ = _through_the_guard(guard, wanted < last, heads, differs)
+        open_ &= learned.rule is not None
         early = open_ & (wanted < last)
         looked[start:end] = early & heads
         depths[start:end] = np.where(early & ~heads, wanted, last)
         # A full run is one that went to the end whatever its outputs: by the coin, or because the
         # guard was shut, or because there was no rule yet.
-        full = heads | ~open_ | (learned.rule is None)
+        full = heads | ~open_
         learned.record(called(part, depths[start:end]), full)
-        if open_.mean() > 0.5:
-            use = guard.most_missed / (guard.rounds * (1 - guard.agree))
-            price *= float(np.clip((use / _WANTED_USE) ** 2, 0.6, 1.6))
-        elif open_.any():
-            price *= 1.6
-        learned.costs = _priced(costs, price)
         learned.refresh()
         start = end
+    made = learned.rule
+    price = made.costs.mistake_cost if isinstance(made, Rule) else None
     return AgreedStream(depths, looked, guard, price)
 
 
-def _priced(costs: Costs, price: float) -> Costs:
-    return Costs.from_cumulative(costs.cumulative, max(price, 1e-12))
+@dataclass(frozen=True)
+class _Promised(PerItem):
+    """Makes the rule that keeps a promise as it stands at that moment."""
+
+    guard: AgreementGuard = field(default_factory=AgreementGuard)
+
+    def rule(self, stages: tuple[str, ...], counts: Transitions, costs: Costs) -> Rule:
+        return promised_rule(stages, counts, costs, self.guard)
 
 
 def _differs(rows: Observations, depths: IntArray) -> NDArray[np.bool_]:

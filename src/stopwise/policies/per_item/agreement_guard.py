@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
-
-from scipy.special import betainc, betaln
 
 from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
 
@@ -37,6 +35,7 @@ class AgreementGuard:
         look_rate: the chance with which an item that may stop early runs to the end.
         rounds: all rounds so far.
         found: early answers that a look showed to differ.
+        cut: rounds known to have another answer, as where a budget kept them from going on.
 
     >>> guard = AgreementGuard(agree=0.95, level=0.95, look_rate=0.1)
     >>> guard.may_stop, guard.opens_at                 # the first rounds all go to the end
@@ -51,6 +50,7 @@ class AgreementGuard:
     look_rate: float = 0.1
     rounds: int = 0
     found: int = 0
+    cut: int = 0
 
     def __post_init__(self) -> None:
         for name in ("agree", "level", "look_rate"):
@@ -58,6 +58,7 @@ class AgreementGuard:
                 raise fail(name, getattr(self, name), "a number above 0 and below 1")
         whole_number("rounds", self.rounds, least=0)
         whole_number("found", self.found, least=0)
+        whole_number("cut", self.cut, least=0)
 
     @property
     def most_missed(self) -> int:
@@ -67,7 +68,7 @@ class AgreementGuard:
     @property
     def opens_at(self) -> int:
         """The first round in which an item may stop early, unless more is found."""
-        return math.ceil(self.most_missed / (1 - self.agree) - 1e-6)
+        return math.ceil((self.most_missed + self.cut) / (1 - self.agree) - 1e-6)
 
     @property
     def may_stop(self) -> bool:
@@ -81,7 +82,7 @@ class AgreementGuard:
         >>> AgreementGuard(0.9, 0.9, 0.2, rounds=1000, found=3).least_agreement
         0.96
         """
-        return 1 - self.most_missed / self.rounds if self.rounds else 1.0
+        return 1 - (self.most_missed + self.cut) / self.rounds if self.rounds else 1.0
 
     def record(self, *, looked: bool, differs: bool = False) -> None:
         """Count a round.
@@ -106,6 +107,7 @@ class AgreementGuard:
             raise StopwiseError("guard: counts of another promise cannot be added")
         self.rounds += other.rounds
         self.found += other.found
+        self.cut += other.cut
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -118,7 +120,7 @@ class AgreementGuard:
         >>> AgreementGuard.from_dict(AgreementGuard(found=2).to_dict()).found
         2
         """
-        known_keys("guard", form, ("agree", "level", "look_rate", "rounds", "found"))
+        known_keys("guard", form, (field.name for field in fields(cls)))
         return cls(**form)
 
 
@@ -146,6 +148,8 @@ def most_missed(found: int, look_rate: float, alpha: float) -> int:
 
 def log_ratio(found: int, missed: int, look_rate: float) -> float:
     """The logarithm of the martingale, given the numbers found and missed."""
+    from scipy.special import betainc, betaln
+
     a = _PRIOR_FOUND
     b = _PRIOR_FOUND * (1 - look_rate) / look_rate
     mixed = betaln(a + found, b + missed) - betaln(a, b)

@@ -2,7 +2,7 @@
 
 Rounds are kept raw until the bins are settled: bins are cut again as rounds grow fourfold, and all
 rounds so far are counted again by the new bins (a new epoch). After that only counts are kept, so
-memory is bounded. The rule is made again when rounds have grown by a quarter, later by a half.
+memory is bounded. The rule is made again whenever rounds have grown by three fifths.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from stopwise.situations.observations import NOT_CALLED, Observations
 from stopwise.situations.references import Held
 from stopwise.situations.transitions import Transitions
 
-GROWTH, LATE_GROWTH, LATE = 1.25, 1.5, 1000
-"""The rule is made again when rounds have grown by this factor; a larger one from `LATE` on."""
+GROWTH = 1.6
+"""The rule is made again when rounds have grown by this factor: a seldom new rule costs little."""
 
 EPOCHS = (1, 4, 16, 64)
 """Bins are cut when rounds reach these multiples of the rounds that are always full."""
@@ -139,14 +139,13 @@ def rounds_until_next(round: int, first_rounds: int, *, settled: bool) -> int:
     """After this many rounds, how many more may pass before something is to be made again.
 
     >>> [rounds_until_next(at, 32, settled=False) for at in (0, 32, 120, 4000)]
-    [32, 8, 8, 2000]
+    [32, 19, 8, 2400]
     """
     if round < first_rounds and not settled:
         return first_rounds - round
     cutting_rounds = [first_rounds * factor for factor in EPOCHS if first_rounds * factor > round]
     cutting_rounds = [] if settled else cutting_rounds
-    factor = GROWTH if round < LATE else LATE_GROWTH
-    grown = max(int(round * factor), round + 1)
+    grown = max(int(round * GROWTH), round + 1)
     return min([grown, *cutting_rounds[:1]]) - round
 
 

@@ -11,24 +11,24 @@ single stage, up to estimation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, known_keys, known_version, parse_json_object
+from stopwise.checks import fail, parse_json_object
 from stopwise.costs import Costs
 from stopwise.decisions import TIE
+from stopwise.policies.per_item.rule_files import read_head, written_head
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS, situations
+from stopwise.situations.leaning import StageRisks
 from stopwise.situations.observations import Observations
 from stopwise.situations.references import Held, hold_against
-from stopwise.situations.risks import StageRisks, carry_back, going_on
+from stopwise.situations.risks import StageMoves, carry_back, going_on
 from stopwise.situations.transitions import Transitions
-
-VERSION = 1
 
 
 class RuleDecision(NamedTuple):
@@ -98,12 +98,22 @@ class Rule:
     @cached_property
     def risks(self) -> tuple[StageRisks, ...]:
         """The expected losses after every stage but the last."""
-        return carry_back(self.counts, self.held.loss)
+        return carry_back(self.counts, self.held.loss, self._moved)
 
     @cached_property
     def going_on(self) -> tuple[StageRisks, ...]:
         """The expected cost of going on, in mistakes, after every stage but the last."""
-        return going_on(self.counts, self.held.loss, self.risks, self.costs)
+        return going_on(self.counts, self.held.loss, self.risks, self.costs, self._moved)
+
+    @cached_property
+    def _moved(self) -> tuple[StageMoves, ...]:
+        return StageMoves.all_of(self.counts)
+
+    def at_costs(self, costs: Costs) -> Rule:
+        """The same at other costs; what does not depend on them is not made again."""
+        other = replace(self, costs=costs)
+        vars(other).update(held=self.held, risks=self.risks, _moved=self._moved)
+        return other
 
     # ---- deciding -----------------------------------------------------------------------------
 
@@ -146,6 +156,30 @@ class Rule:
                 return found
         raise AssertionError("the coarsest key is always there")
 
+    def answering(self, groups: tuple[int, ...]) -> int:
+        """After all stages: the one whose answer loses least, the deepest of equals.
+
+        All calls are paid by then, so that the lowest expected cost is the lowest expected loss.
+
+        Args:
+            groups: which outputs agree; -1 where a stage abstained.
+
+        >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 40))
+        >>> Rule.fit(("small", "large"), rows, Costs.from_stages([1, 5])).answering((0, 1))
+        1
+        """
+        found = self._answering.get(groups)
+        if found is None:
+            losses = self.held.loss(np.asarray([groups], dtype=np.int64))[0]
+            found = len(groups) - 1 - int(losses[::-1].argmin())
+            self._answering[groups] = found
+        return found
+
+    @cached_property
+    def _answering(self) -> dict[tuple[int, ...], int]:
+        """What `answering` has found: there are few ways in which outputs agree."""
+        return {}
+
     @cached_property
     def _tables(self) -> list[list[tuple[int, dict[int, bool]]]]:
         """For each stage, from fine to coarse: what to do at each key."""
@@ -169,14 +203,15 @@ class Rule:
 
     # ---- keeping ------------------------------------------------------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made from: all else follows, and is made again when it is needed."""
+        names = ("stages", "counts", "costs", "reference", "trust")
+        return {name: getattr(self, name) for name in names}
+
     def to_dict(self) -> dict[str, Any]:
         """As `rule.json` holds it."""
         return {
-            "version": VERSION,
-            "rule": "per-item",
-            "stages": list(self.stages),
-            "costs": self.costs.per_stage.tolist(),
-            "mistake_cost": self.costs.mistake_cost,
+            **written_head("per-item", self.stages, self.costs),
             "reference": self.reference,
             "trust": self.trust,
             "counts": self.counts.to_dict(),
@@ -196,22 +231,14 @@ class Rule:
         >>> Rule.from_dict(rule.to_dict()).counts == rule.counts
         True
         """
-        known_keys("rule", form, (*_FIELDS, "reads"))
-        known_version(form, VERSION, needed=True)
-        for name in ("stages", "costs", "counts"):
-            if name not in form:
-                raise fail("rule", sorted(form), f"the field {name!r} too")
-        if form.get("rule") != "per-item":
-            raise fail("rule", form.get("rule"), "'per-item'")
+        stages, costs = read_head(form, "per-item", _FIELDS, needed=("counts",))
         return cls(
-            tuple(str(stage) for stage in form["stages"]),
+            stages,
             Transitions.from_dict(form["counts"]),
-            Costs.from_stages(form["costs"], form.get("mistake_cost", 1.0)),
+            costs,
             form.get("reference", "auto"),
             form.get("trust"),
         )
 
 
-_FIELDS = (
-    "version", "rule", "stages", "costs", "mistake_cost", "reference", "trust", "counts",
-)  # fmt: skip
+_FIELDS = ("reference", "trust", "counts", "reads")

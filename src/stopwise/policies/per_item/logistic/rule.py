@@ -25,8 +25,6 @@ from stopwise.checks import (
     StopwiseError,
     fail,
     finite_number,
-    known_keys,
-    known_version,
     parse_json_object,
     whole_number,
 )
@@ -36,12 +34,13 @@ from stopwise.policies.per_item.logistic.columns import RowNumbers
 from stopwise.policies.per_item.logistic.features import numbers_of
 from stopwise.policies.per_item.logistic.model import Model, fit_model, library
 from stopwise.policies.per_item.rule import RuleDecision
+from stopwise.policies.per_item.rule_files import read_head, written_head
 from stopwise.situations.binning import Binning
 from stopwise.situations.observations import NOT_CALLED, Observations
 from stopwise.situations.references import Held, hold_against
 from stopwise.situations.transitions import Transitions
 
-VERSION = 1
+KIND = "per-item-logistic"
 STRENGTH = 1.0
 """C of the regressions: weights are drawn to 0, as far as rows do not say otherwise."""
 
@@ -180,11 +179,7 @@ class LogisticRule:
     def to_dict(self) -> dict[str, Any]:
         """As `rule.json` holds it."""
         return {
-            "version": VERSION,
-            "rule": "per-item-logistic",
-            "stages": list(self.stages),
-            "costs": self.costs.per_stage.tolist(),
-            "mistake_cost": self.costs.mistake_cost,
+            **written_head(KIND, self.stages, self.costs),
             "reference": self.reference,
             "trust": self.trust,
             "doubt": self.doubt,
@@ -211,13 +206,7 @@ class LogisticRule:
         >>> LogisticRule.from_dict(rule.to_dict()) == rule
         True
         """
-        known_keys("rule", form, (*_FIELDS, "reads"))
-        known_version(form, VERSION, needed=True)
-        for name in ("stages", "costs", "columns", "models"):
-            if name not in form:
-                raise fail("rule", sorted(form), f"the field {name!r} too")
-        if form.get("rule") != "per-item-logistic":
-            raise fail("rule", form.get("rule"), "'per-item-logistic'")
+        stages, costs = read_head(form, KIND, _FIELDS, needed=("columns", "models"))
         try:
             models = tuple(
                 tuple(
@@ -232,10 +221,10 @@ class LogisticRule:
         except (KeyError, TypeError) as error:
             raise fail("models", str(error), "intercept and weights of each regression") from None
         return cls(
-            tuple(str(stage) for stage in form["stages"]),
+            stages,
             RowNumbers.from_dict(form["columns"]),
             models,
-            Costs.from_stages(form["costs"], form.get("mistake_cost", 1.0)),
+            costs,
             form.get("reference", "auto"),
             form.get("trust"),
             finite_number("doubt", form.get("doubt", 0.0)),
@@ -244,10 +233,7 @@ class LogisticRule:
         )
 
 
-_FIELDS = (
-    "version", "rule", "stages", "costs", "mistake_cost", "reference", "trust", "doubt", "rows",
-    "fitted_by", "columns", "models",
-)  # fmt: skip
+_FIELDS = ("reference", "trust", "doubt", "rows", "fitted_by", "columns", "models", "reads")
 
 
 def held_of(

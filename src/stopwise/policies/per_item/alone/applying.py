@@ -1,0 +1,92 @@
+"""Items sent along a rule: which stages they call, whose answer they have, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stopwise.arrays import IntArray
+from stopwise.costs import Costs, FloatArray
+from stopwise.policies.per_item.alone.paths import KeyTable, StagePath, path_keys
+from stopwise.situations.binning import Binning
+from stopwise.situations.observations import Observations
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What following a rule came to.
+
+    Attributes:
+        answered_by: for every item, the stage whose answer it has.
+        spent: for every item, the cost of its calls.
+        called: for every item and stage, whether it was called.
+    """
+
+    answered_by: IntArray
+    spent: FloatArray
+    called: IntArray
+
+    @cached_property
+    def cost(self) -> float:
+        """The cost of an item, on average."""
+        return float(self.spent.mean())
+
+
+def follow(
+    rows: Observations,
+    binning: Binning,
+    tables: Mapping[StagePath, KeyTable],
+    first: int,
+    costs: Costs,
+) -> Followed:
+    """Send rows that have all outputs along the tables of a rule, from its first stage."""
+    count = len(rows)
+    answered_by = np.full(count, first, dtype=np.int64)
+    called = np.zeros((count, rows.stage_count), dtype=np.int64)
+    called[:, first] = 1
+    waiting: dict[StagePath, IntArray] = {(first,): np.arange(count)}
+    while waiting:
+        path, items = waiting.popitem()
+        if path not in tables or not len(items):
+            continue
+        keys = path_keys(rows.where(items), binning, path)
+        goes = _decide(tables[path], keys, path[-1])
+        for stage in np.unique(goes[goes != path[-1]]).tolist():
+            on = items[goes == stage]
+            answered_by[on] = stage
+            called[on, stage] = 1
+            waiting[(*path, stage)] = on
+    return Followed(answered_by, called @ costs.per_stage, called)
+
+
+def _decide(table: KeyTable, keys: IntArray, stop: int) -> IntArray:
+    result = np.full(len(keys), stop, dtype=np.int64)
+    for shift, actions in reversed(table):  # coarse first, the finer ones on top
+        known = np.asarray(sorted(actions), dtype=np.int64)
+        if len(known):
+            to = np.asarray([actions[key] for key in known.tolist()], dtype=np.int64)
+            wanted = keys >> shift
+            at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+            found = known[at] == wanted
+            result[found] = to[at[found]]
+    return result
+
+
+def in_words(stages: tuple[str, ...], called: IntArray) -> tuple[str, ...]:
+    """Which stages were called, for what share of items, largest first.
+
+    >>> in_words(("small", "middle", "large"), np.array([[1, 0, 0], [1, 0, 0], [1, 0, 1]]))
+    ('call small, and stop: 66.7 % of items', 'call small, then large: 33.3 % of items')
+    """
+    ways, number = np.unique(called, axis=0, return_counts=True)
+    lines = []
+    for at in np.argsort(-number, kind="stable"):
+        names = [stages[stage] for stage in np.flatnonzero(ways[at])]
+        end = ", and stop" if len(names) == 1 else ""
+        lines.append(
+            f"call {', then '.join(names)}{end}: {100 * number[at] / len(called):.1f} % of items"
+        )
+    return tuple(lines)

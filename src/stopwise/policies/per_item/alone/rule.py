@@ -1,0 +1,178 @@
+"""The rule itself, and the file it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stopwise.arrays import IntArray
+from stopwise.checks import fail, parse_json_object, whole_number
+from stopwise.costs import Costs
+from stopwise.policies.per_item.alone.applying import Followed, follow, in_words
+from stopwise.policies.per_item.alone.paths import KeyTable, StagePath
+from stopwise.policies.per_item.alone.working_back import held_out_values, work_back
+from stopwise.policies.per_item.rule_files import read_head, written_head
+from stopwise.situations.binning import Binning
+from stopwise.situations.observations import Observations
+from stopwise.situations.references import hold_against
+from stopwise.situations.transitions import Transitions
+
+ALONE = "per-item-alone"
+"""What a rule of this kind calls itself in a file."""
+
+
+@dataclass(frozen=True)
+class AloneRule:
+    """A rule that decides which stage to call first, and after each call which one next, if any.
+
+    Args:
+        stages: names, cheapest first.
+        costs: what each stage costs when it is called alone, and what a mistake costs.
+        binning: the cuts by which situations are made.
+        first: the stage that every item calls.
+        tables: for every path, the stage to call next by situation; the path's own last: stop.
+        reads: what it did on the rows that it was made from, in words.
+        rows: how many those were.
+
+    >>> codes = np.array([[0, 0, 0]] * 400 + [[1, 0, 0]] * 200 + [[1, 1, 1]] * 200)
+    >>> rows = Observations(("no", "yes"), codes)
+    >>> costs = Costs.from_stages([1, 5, 6], mistake_cost=40)
+    >>> rule = AloneRule.fit(("small", "middle", "large"), rows, costs)
+    >>> rule.first, rule.follow(rows.where(np.array([0, 500]))).answered_by.tolist()
+    (0, [0, 1])
+    """
+
+    stages: tuple[str, ...]
+    costs: Costs
+    binning: Binning
+    first: int
+    tables: Mapping[StagePath, KeyTable]
+    reads: tuple[str, ...] = ()
+    rows: int = 0
+
+    @classmethod
+    def fit(
+        cls,
+        stages: tuple[str, ...],
+        rows: Observations,
+        costs: Costs,
+        *,
+        reference: str | int = "auto",
+        trust: float | None = None,
+        first: int | None = None,
+        labelled: tuple[Observations, IntArray] | None = None,
+    ) -> AloneRule:
+        """Make the rule from complete rows; the first stage is chosen unless it is given.
+
+        Args:
+            labelled: rows that somebody labelled, and the code of each right answer.
+        """
+        if not rows.complete.all():
+            raise fail("rows", "rows that stopped early", "rows on which every stage was called")
+        if not len(stages) == rows.stage_count == costs.stage_count:
+            raise fail("stages", list(stages), f"{rows.stage_count} names and costs, as the rows")
+        binning = Binning.fit(rows)
+        counts = Transitions.of(rows, binning)
+        if labelled is not None:
+            counts.add_labels(*labelled)
+        held = hold_against(counts, reference, trust)
+        if first is None:
+            first = int(np.argmin(held_out_values(rows, binning, held, costs)))
+        elif not 0 <= first < len(stages):
+            raise fail("first", first, f"the number of a stage, 0 to {len(stages) - 1}")
+        tables, _ = work_back(rows, binning, held, costs)
+        called = follow(rows, binning, tables, first, costs).called
+        return cls(stages, costs, binning, first, tables, in_words(stages, called), len(rows))
+
+    def follow(self, rows: Observations) -> Followed:
+        """Where items are answered and what they cost, given all outputs."""
+        return follow(rows, self.binning, self.tables, self.first, self.costs)
+
+    def next_stage(self, path: StagePath, key: int) -> int:
+        """The stage to call after a path in a situation; the last of the path means: stop."""
+        for shift, table in self.tables.get(path, ()):
+            found = table.get(key >> shift)
+            if found is not None:
+                return found
+        return path[-1]
+
+    # ---- keeping ------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            **written_head(ALONE, self.stages, self.costs),
+            "binning": self.binning.to_dict(),
+            "first": self.first,
+            "rows": self.rows,
+            "reads": list(self.reads),
+            "paths": [
+                {
+                    "path": list(path),
+                    "levels": [
+                        [shift, {f"{key:x}": stage for key, stage in sorted(table.items())}]
+                        for shift, table in levels
+                    ],
+                }
+                for path, levels in sorted(self.tables.items())
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> AloneRule:
+        """Read a rule."""
+        return cls.from_dict(parse_json_object("rule", text))
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> AloneRule:
+        """Read what `to_dict` wrote.
+
+        >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 40))
+        >>> rule = AloneRule.fit(("small", "large"), rows, Costs.from_stages([1, 5]))
+        >>> AloneRule.from_dict(rule.to_dict()) == rule
+        True
+        """
+        stages, costs = read_head(form, ALONE, _FIELDS, needed=("binning", "first", "paths"))
+        try:
+            first = whole_number("first", form["first"], least=0)
+            reads = tuple(str(line) for line in form.get("reads", ()))
+            rows = whole_number("rows", form.get("rows", 0), least=0)
+            tables = {
+                tuple(whole_number("path", at, least=0) for at in entry["path"]): tuple(
+                    (
+                        whole_number("levels", shift, least=0),
+                        {int(key, 16): whole_number("levels", to, least=0)
+                         for key, to in table.items()},
+                    )
+                    for shift, table in entry["levels"]
+                )
+                for entry in form["paths"]
+            }  # fmt: skip
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise fail("rule", str(error), "a rule as to_dict writes it") from None
+        _check_tables(stages, first, tables)
+        return cls(stages, costs, Binning.from_dict(form["binning"]), first, tables, reads, rows)
+
+
+_FIELDS = ("binning", "first", "rows", "reads", "paths")
+
+
+def _check_tables(
+    stages: tuple[str, ...], first: int, tables: Mapping[StagePath, KeyTable]
+) -> None:
+    """Refuse a rule that names stages that are not there, or goes back."""
+    count = len(stages)
+    if first >= count:
+        raise fail("first", first, f"the number of a stage, 0 to {count - 1}")
+    for path, levels in tables.items():
+        if not path or list(path) != sorted(set(path)) or path[-1] >= count:
+            raise fail("path", list(path), f"numbers of stages, 0 to {count - 1}, rising")
+        for _, table in levels:
+            for stage in table.values():
+                if not path[-1] <= stage < count:
+                    raise fail(
+                        "levels", stage, f"a stage from {path[-1]} to {count - 1} after this path"
+                    )

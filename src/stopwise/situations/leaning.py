@@ -1,0 +1,157 @@
+"""Means by situation, each leaning on its coarser keys as if it had some more rows like them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from stopwise.arrays import FloatArray, IntArray
+from stopwise.situations.keys import LEVELS
+
+LEAST_LEAN, MOST_LEAN = 5.0, 300.0
+"""Bounds on how many rows of its coarser key a situation is given beside its own."""
+
+
+@dataclass(frozen=True)
+class StageRisks:
+    """What is known after one stage, from coarse to fine.
+
+    Attributes:
+        keys: for each level of `LEVELS`, the keys met, sorted.
+        rows: for each of them, how many items went on from it.
+        losses: for each of them, the expected loss of each stage's answer, in mistakes.
+        leans: for each level, how many rows of its coarser key a key was given.
+    """
+
+    keys: tuple[IntArray, ...]
+    rows: tuple[FloatArray, ...]
+    losses: tuple[FloatArray, ...]
+    leans: tuple[float, ...]
+
+    def look_up(self, situations: IntArray) -> FloatArray:
+        """The losses of situations; one never met has those of its finest known coarser key."""
+        if len(situations) and len(self.keys[-1]):  # most are known at once
+            at = np.minimum(np.searchsorted(self.keys[-1], situations), len(self.keys[-1]) - 1)
+            left = np.flatnonzero(self.keys[-1][at] != situations)
+            result = self.losses[-1][at]
+        else:
+            left = np.arange(len(situations))
+            result = np.repeat(self.losses[0], len(situations), axis=0)
+        for level in range(len(LEVELS) - 2, -1, -1):
+            if not len(left):
+                break
+            keys, wanted = self.keys[level], situations[left] >> LEVELS[level]
+            if not level:
+                result[left] = self.losses[0]
+            elif len(keys):
+                at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+                found = keys[at] == wanted
+                result[left[found]] = self.losses[level][at[found]]
+                left = left[~found]
+        return result
+
+
+class _Level(NamedTuple):
+    """The keys of one level, where each begins among the finest, and its key one level above."""
+
+    keys: IntArray
+    first: IntArray
+    above: IntArray
+    rows: FloatArray
+    met: FloatArray
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Situations after one stage with all their coarser keys: worked out once, for any values.
+
+    Within a coarser key, situations count by how often they were met, not by how often items went
+    on from them: a rule that sends the hard ones on more often leaves the coarse mean unbiased.
+    """
+
+    met: FloatArray
+    levels: tuple[_Level, ...]
+
+    @classmethod
+    def of(cls, fine: IntArray, rows: FloatArray, met: FloatArray) -> Levels:
+        """From sorted situations, how many items went on from each and how many met it.
+
+        >>> one = np.array([1.0])
+        >>> levels = Levels.of(np.array([7]), one, one)
+        >>> levels.lean(np.array([[0.0]])).losses[0]      # one row, and one that is half a mistake
+        array([[0.25]])
+        """
+        found: list[_Level] = []
+        above = np.zeros(0, dtype=np.int64)
+        for level, shift in enumerate(LEVELS):
+            # Keys are sorted, and cutting bits off keeps them so: equal ones stand side by side.
+            cut = fine >> shift
+            new = np.ones(len(cut), dtype=np.bool_)
+            np.not_equal(cut[1:], cut[:-1], out=new[1:])
+            first = np.flatnonzero(new)
+            parents = above[first] if level else np.zeros(len(first), dtype=np.int64)
+            found.append(_Level(cut[first], first, parents, _by(rows, first), _by(met, first)))
+            above = np.cumsum(new) - 1
+        return cls(met, tuple(found))
+
+    def lean(self, means: FloatArray, leans: tuple[float, ...] | None = None) -> StageRisks:
+        """Means of the finest keys, one row each, to those of all levels.
+
+        Args:
+            leans: how many rows of the level above each key is given; by default as many as these
+                means themselves ask for.
+        """
+        above = np.full((1, means.shape[1]), 0.5)  # half a mistake, where nothing was ever seen
+        weighed = self.met[:, None] * means
+        losses_at: list[FloatArray] = []
+        leans_at: list[float] = []
+        for at, level in enumerate(self.levels):
+            if not at and not len(level.keys):  # no item ever went on from here
+                losses_at.append(above)
+                leans_at.append(1.0)
+                continue
+            mean = _by(weighed, level.first) / level.met[:, None]
+            parent = above[level.above]
+            if leans is not None:
+                lean = leans[at]
+            else:
+                lean = rows_to_lean_on(level.rows, mean, parent) if at else 1.0
+            rows = level.rows[:, None]
+            above = (rows * mean + lean * parent) / (rows + lean)
+            losses_at.append(above)
+            leans_at.append(lean)
+        keys, rows_at = [level.keys for level in self.levels], [level.rows for level in self.levels]
+        if not len(keys[0]):
+            keys[0], rows_at[0] = np.zeros(1, dtype=np.int64), np.zeros(1)
+        return StageRisks(tuple(keys), tuple(rows_at), tuple(losses_at), tuple(leans_at))
+
+
+def rows_to_lean_on(number: FloatArray, mean: FloatArray, parent: FloatArray) -> float:
+    """How many rows of the coarser key each of its finer keys is given beside its own.
+
+    The variance of a single row over the variance between keys, by their moments: where keys differ
+    by no more than chance, they lean on what is above them; where they differ much, they do not.
+
+    >>> same = np.array([[0.5], [0.5]])
+    >>> rows_to_lean_on(np.array([100.0, 100.0]), same, same)
+    300.0
+    >>> rows_to_lean_on(np.array([100.0, 100.0]), np.array([[0.1], [0.9]]), same)
+    5.0
+    """
+    if len(number) < 2:
+        return MOST_LEAN
+    within = (parent * (1 - parent)).sum(axis=1)
+    apart = ((mean - parent) ** 2).sum(axis=1)
+    between = float((number * apart - within).sum())
+    if between <= 0:
+        return MOST_LEAN
+    return min(max(float((number * within).sum()) / between, LEAST_LEAN), MOST_LEAN)
+
+
+def _by(values: FloatArray, first: IntArray) -> FloatArray:
+    """Sums of values that stand side by side, from each of these places to the next."""
+    if not len(first):
+        return np.zeros((0, *values.shape[1:]))
+    return np.asarray(np.add.reduceat(values, first))
