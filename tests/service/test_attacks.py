@@ -16,6 +16,8 @@ import pytest
 from fake_upstream import FakeUpstream
 from service_helpers import Maker
 
+from stopwise.checks import StopwiseError
+from stopwise.service.config.reading import config_of
 from stopwise.service.http.logs import JsonLines
 
 ASK = {"model": "support", "messages": [{"role": "user", "content": "hello?"}]}
@@ -116,14 +118,70 @@ def test_header_injection(make: Maker, upstream: FakeUpstream) -> None:
     ] == "abc-1"  # fmt: skip
 
 
-def test_raw_header_injection(live: Live) -> None:
-    server = live()
-    got, _ = raw(
-        server.url,
-        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-request-id: a\r\n set-cookie: x=1\r\n"
-        b"connection: close\r\n\r\n",
-    )
-    assert b"set-cookie" not in got.lower().split(b"\r\n\r\n")[0].replace(b"x-request-id", b"")
+@pytest.mark.parametrize("end", [b"\r\n", b"\n", b"\r", b"\r\n ", b"\0", b"%0d%0a"])
+def test_raw_header_injection(live: Live, end: bytes) -> None:
+    """What a client sends as its id or segment never becomes a header of the response."""
+    server = live(segment_by="header:x-segment", mode="shadow", sample=0.0)
+    body = json.dumps(ASK).encode()
+    for name in (b"x-request-id", b"x-segment", b"x-stopwise-conversation"):
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+        head += b"content-length: %d\r\n" % len(body)
+        got, _ = raw(server.url, head + name + b": a" + end + b"set-cookie: x=1\r\n\r\n" + body)
+        headers = got.partition(b"\r\n\r\n")[0].lower().split(b"\r\n")
+        assert not [line for line in headers if line.startswith(b"set-cookie")], (name, got)
+        assert not [line for line in headers if b"x=1" in line], (name, got)
+    assert alive(server.url)
+
+
+def test_hundreds_of_half_sent_headers_leave_room_for_others(live: Live) -> None:
+    server = live(server={"header_seconds": 2.0})
+    host, port = server.url.removeprefix("http://").split(":")
+    half = []
+    try:
+        for _ in range(300):
+            one = socket.create_connection((host, int(port)), timeout=5)
+            one.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-a: ")
+            half.append(one)
+        assert alive(server.url)
+        end = time.monotonic() + 10
+        left = half[:]
+        while left and time.monotonic() < end:
+            left = [one for one in left if not _closed(one)]
+        assert not left  # cut off, every one
+    finally:
+        for one in half:
+            one.close()
+    assert alive(server.url)
+
+
+def _closed(one: socket.socket) -> bool:
+    one.settimeout(0.02)
+    try:
+        return one.recv(4096) == b""
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_a_body_that_drips_is_cut_off(live: Live) -> None:
+    """A byte now and then does not start the time again."""
+    server = live(server={"body_seconds": 1.0})
+    host, port = server.url.removeprefix("http://").split(":")
+    began, got = time.monotonic(), b""
+    with socket.create_connection((host, int(port)), timeout=0.2) as one:
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+        one.sendall(head + b"content-length: 500\r\n\r\n")
+        while time.monotonic() - began < 6 and b"slow_body" not in got:
+            try:
+                one.sendall(b" ")
+                got += one.recv(4096)
+            except TimeoutError:
+                continue
+            except (BrokenPipeError, ConnectionResetError):
+                break
+    assert b" 408 " in got.split(b"\r\n")[0]
+    assert time.monotonic() - began < 5
     assert alive(server.url)
 
 
@@ -150,6 +208,95 @@ def test_script_in_answers_and_names_is_text(make: Maker, upstream: FakeUpstream
     missing = client.post("/v1/chat/completions", json={**ASK, "model": evil})
     assert missing.headers["content-type"] == "application/json"
     assert missing.headers["x-content-type-options"] == "nosniff"
+
+
+def test_script_in_names_is_text_or_refused(make: Maker, upstream: FakeUpstream) -> None:
+    """The name of a key may be any text; those of segments, conversations, cascades are checked."""
+    evil = "<script>alert(1)</script>"
+    client, service = make(segment_by="header:x-segment", mode="shadow", sample=1.0)
+    service.keys.create(evil, ["read"])
+    service.keys.revoke(service.keys.all()[0].id)
+    service.keys.renew()
+    shown = client.get("/ui/keys", headers={"sec-fetch-site": "same-origin"})
+    assert "&lt;script&gt;alert(1)" in shown.text
+    assert evil not in shown.text
+    refused = client.post("/v1/chat/completions", json=ASK, headers={"x-segment": evil})
+    assert refused.status_code == 400
+    begun = client.post("/api/v1/cascades/support/rounds", json={"segment": evil})
+    assert begun.status_code == 422
+    for path in (f"/ui/c/{evil}", "/ui/c/support?segment=" + evil):
+        assert evil not in client.get(path).text
+    with pytest.raises(StopwiseError, match="cascades"):
+        config_of({"cascades": {evil: {}}})
+
+
+def test_forged_keys_get_nothing(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make()
+    key, text = service.keys.create("app", ["infer"])
+    other, _ = service.keys.create("boss", ["admin"])
+    service.keys.renew()
+    secret = text.rsplit("-", 1)[1]
+    forged = [
+        "", "Bearer", "Bearer ", f"Bearer sk-sw-{other.id}-{secret}", f"Basic {text}",
+        f"Bearer {text}0", f"Bearer {text[:-1]}", f"Bearer sk-sw-{key.id}-", f"Bearer {secret}",
+        f"Bearer {text.upper()}", f"Bearer sk-sw--{secret}", f"Bearer sk-sw-' OR 1=1--{secret}",
+    ]  # fmt: skip
+    paths = ("/v1/models", "/metrics", "/api/v1/cascades/support/report")
+    for value in forged:
+        for path in paths:
+            answer = client.get(path, headers={"authorization": value})
+            assert answer.status_code == 401, (value, path)
+        asked = client.post("/v1/chat/completions", json=ASK, headers={"authorization": value})
+        assert asked.status_code == 401
+    for cookie in ("", "x", secret, key.id, other.id):
+        page = client.get(
+            "/ui/", headers={"cookie": f"stopwise_session={cookie}"}, follow_redirects=False
+        )
+        assert page.status_code == 303
+    # What a good key may not do stays shut too.
+    good = {"authorization": f"Bearer {text}"}
+    assert client.get("/metrics", headers=good).status_code == 403
+    assert client.post("/v1/chat/completions", json=ASK, headers=good).status_code == 200
+    assert len(upstream.requests) == 1
+
+
+def test_a_flood_of_segments_ends_in_one(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(segment_by="header:x-segment", mode="shadow", sample=1.0, max_segments=3)
+    for at in range(40):
+        asked = client.post("/v1/chat/completions", json=ASK, headers={"x-segment": f"s{at}"})
+        assert asked.status_code == 200
+    end = time.monotonic() + 5
+    while service._tasks and time.monotonic() < end:
+        client.get("/healthz")
+    assert service.recorder.drain()
+    cascade = service.cascades["support"]
+    assert set(cascade.learner.segments) == {"s0", "s1", "s2", "other"}
+    assert set(service.rounds.segments("support", cascade.epoch)) == {"s0", "s1", "s2", "other"}
+
+
+def test_a_client_names_no_upstream_and_hands_on_no_header(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    """Where a request goes and with which key stands in the file alone."""
+    client, service = make(mode="shadow", sample=1.0)
+    _, text = service.keys.create("app", ["infer"])
+    service.keys.renew()
+    evil = "http://evil.example/v1"
+    named = {"base_url": evil, "api_base": evil, "api_key": "mine", "extra_headers": {"a": "b"}}
+    headers = {
+        "authorization": f"Bearer {text}", "x-base-url": evil, "x-forwarded-host": "evil.example",
+        "forwarded": "host=evil.example", "cookie": "a=b", "x-api-key": "mine",
+    }  # fmt: skip
+    for body in ({**ASK, **named}, {**ASK, "stream": True}):
+        assert client.post("/v1/chat/completions", json=body, headers=headers).status_code == 200
+    for model in (evil, f"support/{evil}", "support/../other", "large"):
+        asked = client.post("/v1/chat/completions", json={**ASK, "model": model}, headers=headers)
+        assert asked.status_code == 404, model
+    assert set(upstream.models()) == {"small", "large"}
+    refused = {"cookie", "x-base-url", "x-forwarded-host", "forwarded", "x-api-key"}
+    for sent, _ in upstream.requests:
+        assert not refused & {name.lower() for name in sent}
+        assert text not in str(sent)
 
 
 def test_other_sites_change_nothing(make: Maker, upstream: FakeUpstream) -> None:
@@ -206,7 +353,7 @@ def test_logs_hold_neither_bodies_nor_keys(
 def test_a_fault_tells_the_client_nothing(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     client, service = make()
 
-    def broken(*args: Any) -> Any:
+    def broken(*args: Any, **more: Any) -> Any:
         raise RuntimeError("password hunter2")
 
     monkeypatch.setattr(service.rounds, "sums", broken)

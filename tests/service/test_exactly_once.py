@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import postgres_server
 
-from stopwise.live.stores.sqlite import SqliteConnection
+from stopwise.live.stores.databases.sqlite import SqliteConnection
 from stopwise.service.app import make_app
 from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.config.reading import config_of
@@ -99,7 +99,7 @@ def test_two_replicas_that_both_count_a_round_count_it_once(
         finished = finished_of(service.cascades["support"], name, form, "", abandoned=False)
         waiting.append((service, finished))
     for service, finished in waiting:
-        service.recorder.put_and_tell(finished).result(10)
+        service.recorder.put_and_wait(finished).result(10)
     for _, service in replicas:
         assert counts(service) == (1, 1, 1)
         evidence = service.cascades["support"].learner.evidence()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +11,21 @@ from typing import Any
 import aiohttp
 import pytest
 from fake_upstream import FakeUpstream
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from service_helpers import Maker
 
 ROUNDS = "/api/v1/cascades/support/rounds"
 HALF = "a \ud800 b"
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner),
+    max_leaves=6,
+)
+FIELDS = ("messages", "stream", "stream_options", "n", "tools", "response_format", "kind", "input",
+          "choices", "low", "high", "question", "max_tokens")  # fmt: skip
+BODIES = st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=6)
 
 
 def chat(text: str) -> dict[str, Any]:
@@ -151,3 +163,24 @@ def test_more_rounds_are_those_that_are_missing(make: Maker) -> None:
     assert first is not None
     assert missing_after(1) == ("too few rows", first - 1)
     assert missing_after(first - 1) == ("certain", None)
+
+
+def test_no_body_of_a_client_is_a_fault(make: Maker, upstream: FakeUpstream) -> None:
+    """Whatever stands in the fields of a request, the answer is no 500 and errors have a form."""
+    client, _ = make(mode="shadow", sample=0.5)
+    seen: set[int] = set()
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(BODIES, st.sampled_from(["chat/completions", "decisions", "embeddings"]), st.booleans())
+    def send(body: dict[str, Any], path: str, whole: bool) -> None:
+        asked: dict[str, Any] = {"model": "support", **body}
+        if whole:
+            asked = {**chat("hi"), "kind": "predicate", "input": "so?", **body}
+        response = client.post(f"/v1/{path}", content=json.dumps(asked))
+        seen.add(response.status_code)
+        assert response.status_code not in (500, 501), (path, asked, response.text)
+        if response.status_code >= 400:
+            assert set(response.json()["error"]) == {"message", "type", "param", "code"}
+
+    send()
+    assert {200, 400} <= seen

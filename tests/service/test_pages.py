@@ -188,3 +188,44 @@ def test_what_is_not_there_is_a_page_that_says_so(make: Maker) -> None:
     assert "<script>alert" not in response.text
     for query in ("?pair=9-9", "?pair=x", "?before=nan", "?before=x", "?segment=%00"):
         assert client.get(f"/ui/c/support/disagreements{query}").status_code in (200, 400)
+
+
+def test_a_young_cascade_is_shown_in_short_slices(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = filled(make, upstream)
+    shown = page(client, "/ui/c/support")
+    assert "One bar for every 10 seconds, of requests that were compared" in shown
+    assert 'aria-label="Which stage answered, by 10 seconds: small, large"' in shown
+    assert "Disagreement of small and large by 10 seconds" in page(client, "/ui/c/support/health")
+    # What began long ago is shown by the hour, from sums over all requests.
+    with service.database.transaction() as work:
+        work.run("UPDATE sums SET hour = hour - 5")
+    shown = page(client, "/ui/c/support")
+    assert "One bar for every hour." in shown
+    assert 'aria-label="Which stage answered, by hour: small, large"' in shown
+
+
+def test_savings_say_before_enforcing_what_it_would_cost(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    client, service = filled(make, upstream)
+    shown = " ".join(page(client, "/ui/c/support/savings").split())
+    assert "Had the 30 compared requests been enforced as was drawn for them" in shown
+    sums = service.rounds.sums("support")
+    spent = html.escape(f"{sums['advised:cost']:.4g}")
+    assert f"would have cost <strong>{spent}</strong>" in shown
+
+
+def test_pages_of_a_cascade_that_has_answered_nothing(make: Maker, upstream: FakeUpstream) -> None:
+    upstream.answer = lambda model, body: {"status": 500}
+    client, service = make(mode="shadow", sample=0.0)
+    body = {"model": "support", "messages": [{"role": "user", "content": "x"}]}
+    assert client.post("/v1/chat/completions", json=body).status_code == 502
+    end = time.monotonic() + 5
+    while service._tasks and time.monotonic() < end:
+        client.get("/healthz")
+    assert service.recorder.drain()
+    assert "No request was answered in the last week." in page(client, "/ui/c/support")
+    assert "No two stages were compared" in page(client, "/ui/c/support/health")
+    mode = " ".join(page(client, "/ui/c/support/mode").split())
+    assert "Nothing can be said yet" in mode
+    assert "Enforcing now, with nothing learned, would cost" in mode

@@ -92,6 +92,16 @@ def broken(**change: Any) -> dict[str, Any]:
         (broken(comparator="foldd"), "tool_calls, exact, folded"),
         (broken(segment_by="cookie:x"), "header:NAME-OF-A-HEADER"),
         (broken(policy="uss-tss"), "uss-tss"),
+        (broken(rule="rule.json"), "cascades.c.rule: the service draws the depth before"),
+        (broken(calls="alone"), "cascades.c.calls: the service calls the stages up to"),
+        (broken(promise=0.9), "cascades.c.promise: the service keeps no promise"),
+        (broken(baseline="a"), "cascades.c.baseline: what is served today is run_to"),
+        (
+            broken(abstentions="mistake"),
+            "cascades.c.abstentions: got 'mistake', but need leave out",
+        ),
+        (broken(abstentions="skip"), "abstentions: got 'skip'"),
+        (broken(reading="estimate"), "did you mean 'estimated'?"),
         (broken(policy="per-item"), "knows the depth before the first call"),
         (
             broken(

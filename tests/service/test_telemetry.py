@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_upstream import FakeUpstream
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -153,9 +162,124 @@ def test_an_exporter_by_name(tmp_path: Path) -> None:
     # The exporter writes to the output that the process began with.
     code = """if True:
         from stopwise.service.telemetry.opentelemetry import telemetry_of
-        told = telemetry_of("console")
-        with told.request({"headers": []}) as request:
+        telemetry = telemetry_of("console")
+        with telemetry.request({"headers": []}) as request:
             request.method, request.path, request.status = "GET", "/healthz", 200
-        told.stop()
+        telemetry.stop()
     """
     assert '"name": "GET /healthz"' in run(code)
+
+
+class Collector:
+    """A collector on loopback: keeps what is posted to it."""
+
+    def __init__(self) -> None:
+        kept = self.posted = []  # type: list[tuple[str, bytes]]
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if self.headers.get("content-encoding") == "gzip":
+                    body = gzip.decompress(body)
+                kept.append((self.path, body))
+                self.send_response(200)
+                self.send_header("content-type", "application/x-protobuf")
+                self.end_headers()
+
+            def log_message(self, *arguments: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.thread.join(5)
+        self.server.server_close()
+
+
+def test_a_collector_receives_spans_and_metrics_over_otlp(
+    tmp_path: Path, upstream: FakeUpstream, free_port: int
+) -> None:
+    """The service as a user starts it, with the exporter that the setting names."""
+    collector = Collector()
+    config = tmp_path / "service.toml"
+    stages = "".join(
+        f'[[cascades.support.stages]]\nname = "{name}"\nmodel = "{name}"\n'
+        f'base_url = "{upstream.url}"\nprice = {{ input = {price}, output = 1 }}\n'
+        for name, price in (("small", 1), ("large", 10))
+    )
+    config.write_text(
+        f'[server]\nlisten = "127.0.0.1:{free_port}"\nopentelemetry = "otlp_proto_http"\n'
+        f'[cascades.support]\nmode = "advise"\nmistake_cost = 0.01\n{stages}'
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stopwise", "serve", str(config)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            "PYTHONPATH": str(Path(opentelemetry.__file__).parents[3]),
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test",
+        },
+    )
+    try:
+        assert process.stderr is not None
+        assert "answers" in process.stderr.readline()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{free_port}/v1/chat/completions",
+            json.dumps(ASK).encode(),
+            {"content-type": "application/json", **SENT},
+        )
+        assert urllib.request.urlopen(request, timeout=20).status == 200
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+    collector.stop()
+    spans, names, resources = [], set(), set()
+    for path, body in collector.posted:
+        if path == "/v1/traces":
+            for part in ExportTraceServiceRequest.FromString(body).resource_spans:
+                resources |= {(a.key, a.value.string_value) for a in part.resource.attributes}
+                spans += [span for scope in part.scope_spans for span in scope.spans]
+        else:
+            assert path == "/v1/metrics"
+            for metrics in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                names |= {m.name for scope in metrics.scope_metrics for m in scope.metrics}
+        assert b"private question" not in body
+    assert ("service.name", "stopwise") in resources
+    assert ("deployment.environment", "test") in resources
+    assert {span.trace_id.hex() for span in spans} == {TRACE}
+    assert sorted(span.name for span in spans) == [
+        "POST /v1/chat/completions", "POST /v1/chat/completions", "POST /v1/chat/completions"
+    ]  # fmt: skip
+    assert {
+        "http.server.request.duration",
+        "stopwise.service.cost",
+        "stopwise.live.rounds",
+    } <= names
+
+
+def test_prometheus_shows_what_the_learners_counted(make: Maker, upstream: FakeUpstream) -> None:
+    upstream.answer = lambda model, body: "x" if model == "small" else "y"
+    client, service = make(mode="advise")
+    for body in (ASK, ASK, {**ASK, "n": 2}):
+        assert client.post("/v1/chat/completions", json=body).status_code == 200
+    end = time.monotonic() + 5
+    while service._tasks and time.monotonic() < end:
+        client.get("/healthz")
+    assert service.recorder.drain()
+    text = client.get("/metrics").text
+    for line in (
+        'stopwise_live_rounds_total{cascade="support",segment=""} 2.0',
+        'stopwise_live_disagreements_total{cascade="support",deeper="large",stage="small"} 2.0',
+        'stopwise_live_comparisons_total{cascade="support",deeper="large",stage="small"} 2.0',
+        'stopwise_served_total{cascade="support",depth="1",mode="advise",uncompared=""} 2.0',
+        'stopwise_calls_total{cascade="support",outcome="answered",stage="large"} 3.0',
+    ):
+        assert line in text, text
+    assert 'uncompared="many choices"} 1.0' in text
+    families = [line for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(families) == len(set(families))

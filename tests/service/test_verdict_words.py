@@ -13,7 +13,9 @@ from service_helpers import Maker
 import stopwise as sw
 from stopwise.logs.reporting.headline import disagreement_sentence, headline
 from stopwise.service.cascades.reported_rounds import finished_of
+from stopwise.service.cascades.verdicts import judged_of
 from stopwise.service.core import Service
+from stopwise.service.http.access import LOCAL
 
 NAMES = ["rule", "model", "person"]
 
@@ -76,3 +78,32 @@ def test_evidence_from_elsewhere_is_read_by_its_pairs(make: Maker) -> None:
     estimated = told["readings"]["estimated"]
     assert estimated["stage"] is not None
     assert estimated["error_rates_low"] is None  # no patterns, so no intervals
+
+
+@pytest.mark.parametrize("reading", ["auto", "weak-dominance", "minimax"])
+def test_requests_that_are_not_counted_go_to_the_stage_of_the_headline(
+    make: Maker, reading: str
+) -> None:
+    _, service = make(
+        models=NAMES, api_only=True, mode="advise", mistake_cost=150.0, reading=reading
+    )
+    cascade = service.cascades["support"]
+    assert cascade.uncounted("", "many choices").depth == 2  # advise: what is served today
+    service.set_mode(cascade, "enforce", LOCAL, "nothing is known yet")
+    assert cascade.uncounted("", "many choices").depth == 2
+    service.set_mode(cascade, "advise", LOCAL, "look first")
+    play(service, (0.12, 0.1, 0.02), 400)
+    service.set_mode(cascade, "enforce", LOCAL, "now")
+    judged = judged_of(cascade, service.rounds.sums("support"))
+    assert judged is not None
+    readings = judged.readings
+    stages = {
+        "auto": readings.headline_stage,
+        "weak-dominance": judged.verdict.recommended,
+        "minimax": judged.verdict.minimax_stage,
+    }
+    assert judged.stage == stages[reading]
+    assert cascade.uncounted("", "many choices").depth == stages[reading]
+    assert cascade.uncounted("a segment that is new", "budget").depth == stages[reading]
+    # The three are not all the same here, or this would show nothing.
+    assert judged.verdict.recommended != judged.verdict.minimax_stage

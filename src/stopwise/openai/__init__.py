@@ -7,6 +7,7 @@
 | `streams` | How is a stream cut into chunks, and put together to one answer? |
 | `comparators` | When do two answers agree? |
 | `decisions` | How is a question with finite answers put to a model, and its answer read? |
+| `logprobs` | How sure is a model of its answer, by the chances of its tokens? |
 | `conversations` | Which conversation does a request belong to? |
-| `errors` | How is an error told in the protocol's own form? |
+| `errors` | How is an error said in the protocol's own form? |
 """

@@ -1,4 +1,4 @@
-"""Streams: cut into events, told under another name, put together to one answer."""
+"""Streams: cut into events, sent on under another name, put together to one answer."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Rooms, in the order in which a request meets them:
 
 | room | question it answers |
 |---|---|
-| `config/` | What does the file say? Checked once; the nearest name is told for an unknown one. |
+| `config/` | What does the file say? Checked once; unknown names are refused. |
 | `http/` | May this request come in? Size, time, key, scope, origin; id, log line, metrics. |
 | `front/` | How is a chat completion answered? Depth first, the answering stage streamed at once. |
 | `api/` | How do stages that are not language models take part? Rounds, evidence, labels, log. |

@@ -8,10 +8,12 @@ import time
 from typing import Any, Protocol
 
 from stopwise.openai.errors import ProtocolError
+from stopwise.service.cascades.holding import LATE
 from stopwise.service.cascades.recorder import Recorder
 from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending
+from stopwise.service.cascades.verdicts import renew_headlines
 from stopwise.service.config.forms import MODES, Config, Mode
 from stopwise.service.database.alarms import Alarms
 from stopwise.service.database.connection import open_database
@@ -26,7 +28,7 @@ from stopwise.service.telemetry.opentelemetry import OpenTelemetry, telemetry_of
 from stopwise.service.upstream.calls import Upstreams
 
 LOG = logging.getLogger("stopwise.service")
-_LATE = 1.0  # seconds after which what is being written counts as not written
+_JUDGED_EVERY = 20.0  # seconds between two verdicts for requests that are not counted
 
 
 class RunningExample(Protocol):
@@ -79,13 +81,23 @@ class Service:
             )
             for name, part in config.cascades.items()
         }
+        learners = {name: part.learner for name, part in self.cascades.items()}
+        self.metrics.show(learners)
         if isinstance(self.telemetry, OpenTelemetry):
-            self.telemetry.show({name: part.learner for name, part in self.cascades.items()})
+            self.telemetry.show(learners)
         self._set_modes()
-        self.recorder = Recorder(self.rounds, self.cascades, self.spending, keep=config.server.keep)
+        self.recorder = Recorder(
+            self.rounds,
+            self.cascades,
+            self.spending,
+            keep=config.server.keep,
+            seconds=config.server.flush_seconds,
+            away=config.server.store_away,
+        )
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
         self._expired = 0.0
+        self._judged = -_JUDGED_EVERY
         self.example: RunningExample | None = None
         self.serving = False
         self.stopping = False
@@ -126,6 +138,11 @@ class Service:
         if self.database.shared:
             for cascade in self.cascades.values():
                 cascade.learner.refresh()
+        if time.monotonic() - self._judged > _JUDGED_EVERY:
+            self._judged = time.monotonic()
+            for cascade in self.cascades.values():
+                if cascade.mode == "enforce":
+                    renew_headlines(self.rounds, cascade)
         if time.monotonic() - self._expired > 600:
             self._expired = time.monotonic()
             self.rounds.expire()
@@ -146,7 +163,7 @@ class Service:
     @property
     def store_error(self) -> str | None:
         """Why something cannot be written now; None if everything can."""
-        if self.recorder.errors or self.recorder.behind > _LATE:
+        if self.recorder.errors or self.recorder.behind > LATE:
             return "rounds cannot be written"
         for name, cascade in self.cascades.items():
             if cascade.learner.store_status.last_error is not None:
@@ -177,6 +194,8 @@ class Service:
         who = f"{key.name} ({key.id})" if key.id else key.name
         self.trail.set_mode(cascade.name, cascade.mode, mode, who, reason)
         cascade.mode = mode
+        if mode == "enforce":
+            renew_headlines(self.rounds, cascade)
 
     def check_budget(self, key: Key) -> None:
         """Refuse a key that has spent what it may in a day."""

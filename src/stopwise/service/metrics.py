@@ -1,8 +1,18 @@
-"""Counters for Prometheus, in a registry of their own."""
+"""What `/metrics` shows, in a registry of its own.
+
+What was learned (rounds, comparisons, disagreements, abstentions, drift) is counted by the learners
+and shown by the collector of live cascades. Counted here is what a learner does not know: HTTP, how
+long calls took, and requests that are served without being compared.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from stopwise.live import Learner
+from stopwise.live.observing.prometheus import LearnerCollector
 
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -28,13 +38,16 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self.rounds = Counter(
-            "stopwise_rounds", "Requests by mode and depth", ("cascade", "mode", "depth"),
+        self.served = Counter(
+            "stopwise_served",
+            "Requests by mode and depth, compared or not, and why not",
+            ("cascade", "mode", "depth", "uncompared"),
+            registry=registry,
+        )
+        self.calls = Counter(
+            "stopwise_calls", "Calls of upstreams", ("cascade", "stage", "outcome"),
             registry=registry,
         )  # fmt: skip
-        self.calls = Counter(
-            "stopwise_calls", "Calls of stages", ("cascade", "stage", "outcome"), registry=registry
-        )
         self.call_seconds = Histogram(
             "stopwise_call_seconds", "Time of a call", ("cascade", "stage"), buckets=_SECONDS,
             registry=registry,
@@ -47,6 +60,10 @@ class Metrics:
             "stopwise_dropped", "Requests that were not counted", registry=registry
         )
         self.open = Gauge("stopwise_open_requests", "Requests under way", registry=registry)
+
+    def show(self, learners: Mapping[str, Learner]) -> None:
+        """Show what these learners have counted too, as `stopwise_live_...`."""
+        self.registry.register(LearnerCollector(learners))
 
     def text(self) -> bytes:
         """The page."""

@@ -35,7 +35,7 @@ async def begin(request: Request) -> Response:
         decision = cascade.decide(segment, conversation or None)
         form = _form(decision, cascade.epoch)
         await asyncio.to_thread(service.open_rounds.begin, decision.id, cascade.name, form)
-        return 201, told(cascade, decision.id, form)
+        return 201, open_round(cascade, decision.id, form)
 
     def undo(form: dict[str, Any]) -> Awaitable[object]:
         return asyncio.to_thread(service.open_rounds.delete, form["round"])
@@ -50,10 +50,10 @@ async def show(request: Request) -> Response:
     form = await asyncio.to_thread(service.open_rounds.get, cascade.name, round_id)
     if form is not None:
         _check_epoch(cascade, form)
-        return Json(told(cascade, round_id, form))
+        return Json(open_round(cascade, round_id, form))
     stored = await asyncio.to_thread(service.rounds.round, cascade.name, round_id)
     if stored is None:
-        # Served without being compared: there is no row, only what its end was told.
+        # Served without being compared: there is no row, only the reply to its end.
         name = ending_name(cascade.name, round_id)
         reply = await asyncio.to_thread(service.replies.get, "", name)
         if reply is None:
@@ -64,7 +64,7 @@ async def show(request: Request) -> Response:
 
 
 async def observe(request: Request) -> Response:
-    """Tell what a stage gave: an output, an abstention, or a failure. In any order."""
+    """Report what a stage gave: an output, an abstention, or a failure. In any order."""
     service, cascade, _ = await enter(request, "infer")
     round_id = round_name(request)
     body = await Body.of(request)
@@ -73,7 +73,7 @@ async def observe(request: Request) -> Response:
     if len(ways) != 1:
         raise bad("output", "one of output, abstained or failed")
     if ways[0] == "output" and body.value("output") is None:
-        raise bad("output", "a value; tell an abstention as abstained = true")
+        raise bad("output", "a value; report an abstention as abstained = true")
     if ways[0] == "abstained" and body.value("abstained") is not True:
         raise bad("abstained", "true")
     output = body.value("output")
@@ -93,7 +93,7 @@ async def observe(request: Request) -> Response:
         before = form["told"].get(str(stage))
         if before is not None and before != given:
             raise ProtocolError(
-                409, "stage: another output of this stage was told already", param="stage",
+                409, "stage: another output of this stage was given already", param="stage",
                 code="told_already",
             )  # fmt: skip
         form["told"][str(stage)] = given
@@ -101,7 +101,7 @@ async def observe(request: Request) -> Response:
     form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
     if form is None:
         raise await ended_or_missing(service, cascade, round_id)
-    return Json(told(cascade, round_id, form))
+    return Json(open_round(cascade, round_id, form))
 
 
 async def go_deeper(request: Request) -> Response:
@@ -120,7 +120,7 @@ async def go_deeper(request: Request) -> Response:
     form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
     if form is None:
         raise await ended_or_missing(service, cascade, round_id)
-    return Json(told(cascade, round_id, form))
+    return Json(open_round(cascade, round_id, form))
 
 
 async def end(request: Request) -> Response:
@@ -150,7 +150,7 @@ async def _close(request: Request, *, abandoned: bool) -> Response:
             finished = finished_of(
                 cascade, round_id, form, key.id, abandoned=form["closing"] == "abandon"
             )
-            await asyncio.wrap_future(service.recorder.put_and_tell(finished))
+            await asyncio.wrap_future(service.recorder.put_and_wait(finished))
         # Whoever counted it, its reply was written in the same transaction.
         before = await asyncio.to_thread(service.replies.get, "", name)
     if before is None:
@@ -178,13 +178,13 @@ def _check_epoch(cascade: RunningCascade, form: dict[str, Any]) -> None:
 
 
 def _check_open(cascade: RunningCascade, form: dict[str, Any]) -> None:
-    """Nothing is told to a round that is being ended."""
+    """A round that is being ended receives nothing more."""
     _check_epoch(cascade, form)
     if "closing" in form:
         raise _has_ended()
 
 
-def told(cascade: RunningCascade, round_id: str, form: dict[str, Any]) -> dict[str, Any]:
+def open_round(cascade: RunningCascade, round_id: str, form: dict[str, Any]) -> dict[str, Any]:
     """An open round, as the API shows it."""
     names, decision = cascade.config.stage_names, form["decision"]
     called = names[form["first"] : form["depth"] + form["deeper"] + 1]
@@ -220,7 +220,7 @@ def no_round(round_id: str) -> ProtocolError:
 async def ended_or_missing(
     service: Service, cascade: RunningCascade, round_id: str
 ) -> ProtocolError:
-    """Why a round cannot be told anything any more."""
+    """Why a round receives nothing more."""
     stored = await asyncio.to_thread(service.rounds.round, cascade.name, round_id)
     if stored is None:
         return no_round(round_id)

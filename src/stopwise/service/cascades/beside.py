@@ -7,7 +7,7 @@ from typing import Any
 
 from stopwise.live import DriftAlarm
 from stopwise.live.record import RoundRecord
-from stopwise.live.stores.sql_schema import Connection
+from stopwise.live.stores.connection import Connection
 from stopwise.service.database.alarms import write_alarms
 from stopwise.service.database.connection import SCHEMA
 from stopwise.service.database.writing import Entry, write_entries
@@ -29,7 +29,7 @@ class RowsBeside:
         self._expected: dict[int, Entry] = {}
 
     def expect(self, sequence: int, entry: Entry) -> None:
-        """Say what belongs to a round, before the learner is told that it has ended."""
+        """Say what belongs to a round, before the learner ends it."""
         self._expected[sequence] = entry
 
     def forget(self) -> None:

@@ -59,7 +59,7 @@ def compare(comparator: Comparator, calls: tuple[Call, ...]) -> ComparedAnswers:
     return ComparedAnswers(tuple(codes), found)
 
 
-def tell_learner(
+def count_round(
     learner: Learner,
     finished: Finished,
     compared: ComparedAnswers,
@@ -67,11 +67,11 @@ def tell_learner(
 ) -> None:
     """Count a request as a round of the learner.
 
-    The depth was drawn when the request began, perhaps by another replica; the learner is told it
+    The depth was drawn when the request began, perhaps by another replica; the learner is given it
     with its probability. Answers that agree go in as equal numbers: texts never reach it.
 
     Args:
-        on_begin: told the number of the round before it ends.
+        on_begin: given the number of the round before it ends.
     """
     decision = finished.decision
     advised = decision.advised
@@ -174,7 +174,7 @@ def _add_call(sums: Counter[str], call: Call, full_run: bool) -> None:
 def _add_advice(
     sums: Counter[str], finished: Finished, compared: ComparedAnswers | None, advised: int
 ) -> None:
-    """What following the advice would have cost, and whether it would have changed the answer."""
+    """What the advice would have cost, and whether it would have changed the answer."""
     sums.update({"advised:cost": sum(call.cost for call in finished.calls[: advised + 1])})
     sums.update({"advised:paid": finished.cost})
     served = finished.served

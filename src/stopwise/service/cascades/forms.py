@@ -77,7 +77,7 @@ class Finished:
         served: the stage whose answer the client got; None where it got an error.
         request: what was asked, for people to look at.
         who: the id of the key.
-        ending: of a round over the API, what its end is told.
+        ending: of a round over the API, the reply to its end.
     """
 
     decision: RequestDecision

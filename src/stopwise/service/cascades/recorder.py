@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 
 from stopwise.service.cascades.counting import ComparedAnswers, row_form, sums_of
 from stopwise.service.cascades.forms import Finished
+from stopwise.service.cascades.holding import HeldAnswers
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending, today
-from stopwise.service.config.forms import Keep
+from stopwise.service.config.forms import Keep, StoreAway
 from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.writing import Entry
 
 LOG = logging.getLogger("stopwise.service")
 Waiting = tuple[Finished, Future[None] | None, float]
-"""A request, whom to tell that it is written, and since when it waits."""
+"""A request, what waits until it is written, and since when it waits."""
 
 
 @dataclass
@@ -44,7 +45,10 @@ class Recorder:
     Args:
         cascades: by name.
         keep: of which rounds the texts are kept.
-        size, seconds: of a batch.
+        size: of a batch.
+        seconds: the flush interval. A batch begins after half of it, so that the other half is left
+            for writing; an answer is held back while a round waits longer than all of it.
+        away: whether answers leave while the store is away.
         room: how many requests may wait.
     """
 
@@ -57,6 +61,7 @@ class Recorder:
         keep: Keep = "disagreements",
         size: int = 64,
         seconds: float = 0.1,
+        away: StoreAway = "answer",
         room: int = 100_000,
     ) -> None:
         self._rounds = rounds
@@ -74,6 +79,7 @@ class Recorder:
         self.written = 0
         self.on_tick: Callable[[], None] = lambda: None
         self._oldest: float | None = None  # since when the batch waits that is being written
+        self.held = HeldAnswers(seconds, lambda: self.behind, lambda: self.errors > 0, away)
         self._ended = threading.Event()
         # Two threads: a database that is slow to be read must not hold up what is to be written.
         self._thread = threading.Thread(target=self._work, name="stopwise-recorder", daemon=True)
@@ -109,8 +115,8 @@ class Recorder:
         if len(self._queue) >= self._size:
             self._wake.set()
 
-    def put_and_tell(self, finished: Finished) -> Future[None]:
-        """The same at once, for who waits until it is written."""
+    def put_and_wait(self, finished: Finished) -> Future[None]:
+        """The same at once; the future is done when it is written."""
         written: Future[None] = Future()
         self._put(finished, written)
         self._wake.set()
@@ -151,7 +157,7 @@ class Recorder:
         while True:
             if pending is None:
                 # The time that the last batch took is part of the interval.
-                self._wake.wait(max(0.0, cut + self._seconds - time.monotonic()))
+                self._wake.wait(max(0.0, cut + self._seconds / 2 - time.monotonic()))
                 self._wake.clear()
                 cut = time.monotonic()
                 taken = [
@@ -173,13 +179,14 @@ class Recorder:
                     continue
                 self.errors = 0
                 self.written += len(pending.taken)
-                for finished, told, _ in pending.taken:
+                for finished, written, _ in pending.taken:
                     self._spending.written(_amounts(finished))
-                    if told is not None and not told.done():
-                        told.set_result(None)
+                    if written is not None and not written.done():
+                        written.set_result(None)
                 pending = None
                 self._busy = 0
                 self._oldest = None
+                self.held.release()
             with self._idle:
                 self._idle.notify_all()
             if self._stopping and not self._queue:
@@ -197,7 +204,7 @@ class Recorder:
     def _count(self, taken: list[Waiting]) -> _Batch:
         """Compare and count requests; what is not a round is only to be written."""
         batch = _Batch(taken)
-        for finished, told, _ in taken:
+        for finished, written, _ in taken:
             cascade = self._cascades[finished.decision.cascade]
             try:
                 compared = cascade.compare(finished)
@@ -213,8 +220,8 @@ class Recorder:
                 batch.cascades.add(cascade)
             except Exception as error:  # noqa: BLE001  # the queue of the evidence is full
                 self._drop(error)
-                if told is not None:
-                    told.set_exception(StoreUnavailableError("the round cannot be counted now"))
+                if written is not None:
+                    written.set_exception(StoreUnavailableError("the round cannot be counted now"))
         return batch
 
     def _write(self, batch: _Batch) -> None:

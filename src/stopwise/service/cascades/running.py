@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stopwise.live import Comparator, Drift, Learner
 from stopwise.service.cascades.beside import RowsBeside
-from stopwise.service.cascades.counting import ComparedAnswers, compare, tell_learner
+from stopwise.service.cascades.counting import ComparedAnswers, compare, count_round
 from stopwise.service.cascades.drawing import RequestDraws, draw, new_id, with_full_runs
 from stopwise.service.cascades.evidence_stores import epoch_of, evidence_store
 from stopwise.service.cascades.forms import Finished, RequestDecision, Why
@@ -44,6 +44,8 @@ class RunningCascade:
         self.epoch, meaning = epoch_of(config)
         trail.begin_epoch(config.name, self.epoch, json.dumps(meaning, sort_keys=True))
         self.mode: Mode = config.mode
+        # The stage of the headline of each segment, and of all (None): renewed now and then.
+        self.headlines: dict[str | None, int] = {}
         self._spending = spending
         self._beside = RowsBeside(
             config.name,
@@ -125,11 +127,18 @@ class RunningCascade:
     def uncounted(self, segment: str, why: Why, stage: int | None = None) -> RequestDecision:
         """A request that is served by one stage and not compared."""
         if stage is None:
-            enforced = self.mode == "enforce"
-            stage = self.learner.best_stage(segment) if enforced else self.config.run_to
+            stage = self.headline(segment) if self.mode == "enforce" else self.config.run_to
         return RequestDecision(
             new_id(), self.config.name, segment, self.mode, stage, 1.0, uncounted=why
         )
+
+    def headline(self, segment: str) -> int:
+        """Where an enforced request stops that draws nothing: the stage of the headline.
+
+        By the segment's own evidence, else by that of all; until there is a headline, `run_to`.
+        """
+        known = self.headlines.get(segment, self.headlines.get(None))
+        return self.config.run_to if known is None else known
 
     def _beyond_budget(self) -> bool:
         budget = self.config.comparison_budget
@@ -142,8 +151,8 @@ class RunningCascade:
         return compare(self.config.compare, finished.calls)
 
     def count(self, finished: Finished, compared: ComparedAnswers, entry: Entry) -> None:
-        """Tell the learner; the entry is written in the transaction that counts the round."""
-        tell_learner(
+        """Count a round; the entry is written in the transaction that counts the round."""
+        count_round(
             self.learner, finished, compared, lambda number: self._beside.expect(number, entry)
         )
 

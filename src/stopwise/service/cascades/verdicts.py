@@ -20,6 +20,7 @@ from stopwise.logs.reporting.headline import (
 from stopwise.logs.settings import LogSettings
 from stopwise.service.cascades.counting import PATTERN
 from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.database.rounds import Rounds
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,10 @@ def judged_of(
     stages = cascade.config.stage_names
     verdict = judge(stages, evidence, cascade.learner.costs, doubt=doubt)
     counts = patterns_of(stages, sums)
+    settings = LogSettings(reading=cascade.config.reading)
     if counts is not None and counts.evidence() != evidence:
         counts = None  # evidence from elsewhere has no patterns: then the pairs alone are read
-    return JudgedCascade(verdict, readings_of(verdict, LogSettings(), counts))
+    return JudgedCascade(verdict, readings_of(verdict, settings, counts))
 
 
 def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCounts | None:
@@ -114,6 +116,20 @@ def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCo
         segments=(),
         billed=None,
     )
+
+
+def renew_headlines(rounds: Rounds, cascade: RunningCascade) -> None:
+    """Let the cascade know the stage of the headline, of all requests and of each segment.
+
+    It reads tables and estimates, so it is not done where requests wait.
+    """
+    found: dict[str | None, int] = {}
+    for segment in (None, *cascade.learner.segments):
+        sums = rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
+        judged = judged_of(cascade, sums, segment)
+        if judged is not None:
+            found[segment] = judged.stage
+    cascade.headlines = found
 
 
 def sentence_of(judged: JudgedCascade | None) -> str:

@@ -27,6 +27,10 @@ class AsyncClient:
             )
         )
 
+    async def round(self, cascade: str, round_id: str) -> AsyncServiceRound:
+        """A round that was begun elsewhere and is still open."""
+        return AsyncServiceRound(await asyncio.to_thread(self._client.round, cascade, round_id))
+
     async def cascades(self) -> list[dict[str, Any]]:
         """Every cascade in a line."""
         return await asyncio.to_thread(self._client.cascades)

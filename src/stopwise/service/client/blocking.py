@@ -46,6 +46,14 @@ class Client:
         form = self.call("POST", f"{_path(cascade)}/rounds", sent, once=True)
         return ServiceRound(self, cascade, form)
 
+    def round(self, cascade: str, round_id: str) -> ServiceRound:
+        """A round that was begun elsewhere and is still open: for whoever reports to it later."""
+        name = urllib.parse.quote(round_id, safe="")
+        form = self.call("GET", f"{_path(cascade)}/rounds/{name}")
+        if form.get("state") != "open":
+            raise ServiceError(409, "this round has ended", "round_ended")
+        return ServiceRound(self, cascade, form)
+
     def cascades(self) -> list[dict[str, Any]]:
         """Every cascade in a line."""
         found: list[dict[str, Any]] = self.call("GET", "/cascades")["cascades"]
@@ -156,15 +164,15 @@ class ServiceRound:
     def observe(
         self, stage: str, output: Any, *, cost: float | None = None, seconds: float | None = None
     ) -> None:
-        """Tell an output; None is an abstention."""
+        """Report an output; None is an abstention."""
         way = {"abstained": True} if output is None else {"output": output}
-        self._tell({"stage": stage, **way}, cost, seconds)
+        self._report({"stage": stage, **way}, cost, seconds)
 
     def fail(self, stage: str, why: str, *, cost: float | None = None) -> None:
-        """Tell that a stage failed."""
-        self._tell({"stage": stage, "failed": why[:200]}, cost, None)
+        """Report that a stage failed."""
+        self._report({"stage": stage, "failed": why[:200]}, cost, None)
 
-    def _tell(self, body: dict[str, Any], cost: float | None, seconds: float | None) -> None:
+    def _report(self, body: dict[str, Any], cost: float | None, seconds: float | None) -> None:
         if cost is not None:
             body["cost"] = cost
         if seconds is not None:

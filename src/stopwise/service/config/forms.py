@@ -13,6 +13,7 @@ from stopwise.live.settings import Mode as Mode
 MODES: tuple[Mode, ...] = ("shadow", "advise", "enforce")
 Keep = Literal["nothing", "disagreements", "all"]
 Sticky = Literal["none", "conversation"]
+StoreAway = Literal["answer", "refuse"]
 
 
 class Secret:
@@ -104,6 +105,7 @@ class CascadeConfig:
     on_failure: Literal["shallower", "deeper"] = "deeper"
     comparison_budget: float | None = None
     policy: str = "uss-ts-jump"
+    reading: str = "auto"
     seed: int = 0
     compare: Comparator = field(default_factory=lambda: Comparator("exact"), compare=False)
 
@@ -132,6 +134,8 @@ class ServerConfig:
     store: str = "sqlite:///stopwise.db"
     keep: Keep = "disagreements"
     keep_days: float = 30.0
+    flush_seconds: float = 0.1
+    store_away: StoreAway = "answer"
     max_body: int = 10_000_000
     body_seconds: float = 30.0
     header_seconds: float = 10.0

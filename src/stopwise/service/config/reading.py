@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stopwise.abstentions import as_abstentions
 from stopwise.checks import StopwiseError, fail
+from stopwise.logs.settings import READINGS
 from stopwise.openai.comparators import parse_comparator
 from stopwise.policies.per_item.situation import ItemPolicy
 from stopwise.policies.registry import make_policy
@@ -107,6 +109,8 @@ def _server(table: Table) -> ServerConfig:
         store=store,
         keep=table.choice("keep", usual.keep, ("nothing", "disagreements", "all")),
         keep_days=table.number("keep_days", usual.keep_days, above=True),
+        flush_seconds=table.number("flush_seconds", usual.flush_seconds, above=True, most=10.0),
+        store_away=table.choice("store_away", usual.store_away, ("answer", "refuse")),
         max_body=table.whole("max_body", usual.max_body, least=1000),
         body_seconds=table.number("body_seconds", usual.body_seconds, above=True),
         header_seconds=table.number("header_seconds", usual.header_seconds, above=True),
@@ -154,6 +158,12 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         if kind != "header" or not NAME.fullmatch(header):
             raise fail(f"{where}.segment_by", segment_by, "header:NAME-OF-A-HEADER")
         segment_by = header.lower()
+    for field, why in _ELSEWHERE.items():
+        if table.has(field):
+            raise StopwiseError(f"{where}.{field}: {why}")
+    if as_abstentions(table.value("abstentions", "leave out")) != "leave out":
+        accepted = "leave out: a request does not count for a stage that gives no answer to it"
+        raise fail(f"{where}.abstentions", table.value("abstentions"), accepted)
     config = CascadeConfig(
         name=name,
         stages=stages,
@@ -169,11 +179,24 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         on_failure=table.choice("on_failure", usual.on_failure, ("shallower", "deeper")),
         comparison_budget=table.number("comparison_budget", None, above=True),
         policy=policy,
+        reading=table.choice("reading", usual.reading, READINGS),
         seed=table.whole("seed", usual.seed),
         compare=parse_comparator(f"{where}.comparator", comparator),
     )
     table.done()
     return config
+
+
+# Settings of other rooms: refused by name, with where they are to be had.
+_ELSEWHERE = {
+    "rule": "the service draws the depth before the first call, so it takes no rule that decides"
+    " per item; a live cascade does, as Cascade(rule=...)",
+    "calls": "the service calls the stages up to the depth that was drawn; `stopwise analyze"
+    " --calls alone` judges its log for stages called alone",
+    "baseline": "what is served today is run_to",
+    "promise": "the service keeps no promise of a share of answers; `stopwise analyze --agree`"
+    " makes one on its log",
+}
 
 
 def _stage(table: Table, tokens: tuple[int, int]) -> StageConfig:

@@ -1,4 +1,4 @@
-"""Rounds that were begun over HTTP: any replica may be told the next output."""
+"""Rounds that were begun over HTTP: any replica may receive the next output."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OpenRounds:
         return form
 
     def close(self, cascade: str, round_id: str, how: str) -> dict[str, Any] | None:
-        """Let a round be told nothing more; it is deleted when it is counted. None if gone.
+        """Let a round receive nothing more; it is deleted when it is counted. None if gone.
 
         Of several who end it at once, the first says how ("end" or "abandon"); all may count it,
         one does.

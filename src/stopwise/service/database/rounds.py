@@ -133,6 +133,20 @@ class Rounds:
         )
         return [StoredRound(row[0], row[1], row[2], json.loads(row[3])) for row in rows]
 
+    def latest(
+        self, cascade: str, epoch: str, segment: str | None, limit: int
+    ) -> list[StoredRound]:
+        """The last rounds, the latest first."""
+        where, values = "cascade_name = ? AND epoch = ?", [cascade, epoch]
+        if segment is not None:
+            where += " AND segment = ?"
+            values.append(segment)
+        rows = self._database.rows(
+            f"SELECT id, segment, at, form FROM rounds WHERE {where} ORDER BY at DESC LIMIT ?",
+            (*values, limit),
+        )
+        return [StoredRound(row[0], row[1], row[2], json.loads(row[3])) for row in rows]
+
     def round(self, cascade: str, round_id: str) -> StoredRound | None:
         """One round."""
         rows = self._database.rows(

@@ -19,7 +19,7 @@ class Ending:
 
     Attributes:
         name: under which the reply is kept, to be given again.
-        reply: what whoever ends the round is told.
+        reply: that is sent to whoever ends the round.
     """
 
     name: str
@@ -115,8 +115,8 @@ def _still_open(work: Statements, entries: Sequence[Entry], shared: bool) -> lis
     ends = sorted({entry.id for entry in entries if entry.ending is not None})
     left: set[str] = set()
     if ends:
-        marks = ", ".join("?" * len(ends))
-        query = f"SELECT id FROM open_rounds WHERE id IN ({marks}) ORDER BY id"
+        places = ", ".join("?" * len(ends))
+        query = f"SELECT id FROM open_rounds WHERE id IN ({places}) ORDER BY id"
         left = {row[0] for row in work.rows(query + LOCKING * shared, ends)}
     written = []
     for entry in entries:

@@ -13,6 +13,7 @@ from stopwise.service.cascades.forms import RequestDecision
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.config.tables import NAME, NAME_ACCEPTED
 from stopwise.service.core import Service
+from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.database.keys import Key
 from stopwise.service.http.access import refuse_other_sites, who
 
@@ -35,6 +36,8 @@ async def may_infer(request: Request) -> tuple[Service, Key]:
     service: Service = request.app.state.service
     if service.stopping:
         raise ProtocolError(503, "the service is stopping", code="stopping")
+    if service.config.server.store_away == "refuse" and service.store_error is not None:
+        raise StoreUnavailableError(f"{service.store_error}; try again")
     service.check_budget(key)
     return service, key
 
@@ -83,7 +86,7 @@ def segment_of(request: Request, cascade: RunningCascade) -> str:
     return value
 
 
-def told(asked: Asked, served: int | None) -> dict[str, str]:
+def decision_headers(asked: Asked, served: int | None) -> dict[str, str]:
     """The headers that say what was decided."""
     decision, names = asked.decision, asked.cascade.config.stage_names
     headers = {

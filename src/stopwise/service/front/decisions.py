@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from stopwise.openai.completions import read_completion
 from stopwise.openai.decisions import read_question
-from stopwise.service.front.asking import ask, may_infer, told
+from stopwise.service.front.asking import ask, decision_headers, may_infer
 from stopwise.service.front.chat import note
 from stopwise.service.front.exchange import Exchange
-from stopwise.service.front.plain import answering, told_body
+from stopwise.service.front.plain import answering, renamed_body
 from stopwise.service.http.json import Json
 
 SEGMENT = "decisions"
@@ -31,9 +31,10 @@ async def decisions(request: Request) -> Response:
         return Response(status_code=499)
     assert came.body is not None
     exchange.finish(came.call.stage)
+    await service.recorder.held.wait()
     answer = read_completion(came.body)
     decided = question.read(answer) if answer is not None else None
-    usage = told_body(asked, came.body, came.call.cost).get("usage")
+    usage = renamed_body(asked, came.body, came.call.cost).get("usage")
     return Json(
         {
             "id": f"decision-{asked.decision.id}",
@@ -45,5 +46,5 @@ async def decisions(request: Request) -> Response:
             "abstained": decided is None,
             "usage": usage,
         },
-        headers=told(asked, came.call.stage),
+        headers=decision_headers(asked, came.call.stage),
     )

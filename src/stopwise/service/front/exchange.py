@@ -1,4 +1,4 @@
-"""The calls of one request: started together, told apart, counted when all are in."""
+"""The calls of one request: started together, kept apart, counted when all are in."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Exchange:
         return call
 
     def cost_of(self, stage: int, usage: Any) -> float:
-        """What a call cost, from the usage that the upstream told."""
+        """What a call cost, from the usage that the upstream reported."""
         return cost_of(self.asked.cascade.config.stages[stage], usage_of(usage))
 
     async def fall_back(self, failed: int, error: UpstreamError) -> Came | None:
@@ -172,8 +172,8 @@ class Exchange:
         if asked.key.id:
             asked.service.spending.hold(f"key:{asked.key.id}", -self._held)
         decision = asked.decision
-        asked.service.metrics.rounds.labels(
-            decision.cascade, decision.mode, str(decision.depth)
+        asked.service.metrics.served.labels(
+            decision.cascade, decision.mode, str(decision.depth), decision.uncounted or ""
         ).inc()
         calls = tuple(self._done[stage] for stage in sorted(self._done))
         asked.service.recorder.put(

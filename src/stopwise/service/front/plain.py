@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stopwise.openai.errors import ProtocolError
-from stopwise.service.front.asking import Asked, told
+from stopwise.service.front.asking import Asked, decision_headers
 from stopwise.service.front.exchange import Came, Exchange
 from stopwise.service.http.json import Json
 from stopwise.service.upstream.calls import UpstreamError
@@ -24,9 +24,9 @@ async def answer_plain(request: Request, exchange: Exchange) -> Response:
     assert came.body is not None
     stage = came.call.stage
     exchange.finish(stage)
-    return Json(
-        told_body(exchange.asked, came.body, came.call.cost), headers=told(exchange.asked, stage)
-    )
+    await exchange.asked.service.recorder.held.wait()
+    body = renamed_body(exchange.asked, came.body, came.call.cost)
+    return Json(body, headers=decision_headers(exchange.asked, stage))
 
 
 async def answering(request: Request, exchange: Exchange) -> Came | None:
@@ -74,7 +74,7 @@ async def until_gone(request: Request) -> None:
 
 
 def no_answer(error: UpstreamError) -> ProtocolError:
-    """What the client is told when no stage answered; the upstream's words if they are for it."""
+    """What the client gets when no stage answered; the upstream's words if they are for it."""
     if isinstance(error.body, dict):
         said: Any = error.body["error"]
         message, kind = said.get("message"), said.get("type")
@@ -93,10 +93,10 @@ def no_answer(error: UpstreamError) -> ProtocolError:
     )
 
 
-def told_body(asked: Asked, body: dict[str, Any], cost: float) -> dict[str, Any]:
+def renamed_body(asked: Asked, body: dict[str, Any], cost: float) -> dict[str, Any]:
     """The upstream's response under our names, with what it cost."""
     usage = body.get("usage")
-    told = {**body, "id": f"chatcmpl-{asked.decision.id}", "model": asked.cascade.name}
+    renamed = {**body, "id": f"chatcmpl-{asked.decision.id}", "model": asked.cascade.name}
     if isinstance(usage, dict):
-        told["usage"] = {**usage, "cost": cost}
-    return told
+        renamed["usage"] = {**usage, "cost": cost}
+    return renamed

@@ -15,7 +15,8 @@ from starlette.types import Receive, Scope, Send
 from stopwise.openai.completions import Completion, read_completion
 from stopwise.openai.errors import ProtocolError
 from stopwise.openai.streams import DONE, StreamedAnswer, event_bytes, parse_chunk
-from stopwise.service.front.asking import told
+from stopwise.service.database.connection import StoreUnavailableError
+from stopwise.service.front.asking import decision_headers
 from stopwise.service.front.exchange import CHAT, Exchange
 from stopwise.service.front.plain import no_answer, until_gone
 from stopwise.service.upstream.calls import UpstreamError
@@ -68,7 +69,7 @@ class _Relayed(StreamingResponse):
 
 
 def _respond(exchange: Exchange, stage: int, chunks: AsyncGenerator[bytes, None]) -> Response:
-    headers = {**told(exchange.asked, stage), "cache-control": "no-cache"}
+    headers = {**decision_headers(exchange.asked, stage), "cache-control": "no-cache"}
     response = _Relayed(chunks, media_type="text/event-stream", headers=headers)
     response.exchange = exchange
     return response
@@ -116,14 +117,14 @@ class _LiveStream:
             async with self._stack:
                 async for chunk in self._chunks():
                     self._answer.add(chunk)
-                    if (told_chunk := self._told(chunk)) is not None:
-                        yield event_bytes(told_chunk)
+                    if (renamed := self._renamed(chunk)) is not None:
+                        yield event_bytes(renamed)
             if not self._answer.finished:
                 raise UpstreamError("stream cut")
             exchange.success(self._stage, self._answer.completion, self.began)
-            yield event_bytes(DONE)
+            yield await _last_event(exchange)
         except UpstreamError as error:
-            # The client has a part of the answer: it is told so, and no [DONE] follows.
+            # The client has a part of the answer: an error event says so, and there is no [DONE].
             served = False
             exchange.failure(self._stage, error.word, self.began, paid=True)
             message = f"the stream broke off ({error.word})"
@@ -147,7 +148,7 @@ class _LiveStream:
                 raise UpstreamError("error in the stream")
             yield chunk
 
-    def _told(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
+    def _renamed(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
         """A chunk under our names; usage only if it was asked for."""
         asked = self._exchange.asked
         usage = chunk.get("usage")
@@ -161,6 +162,15 @@ class _LiveStream:
         chunk["id"] = f"chatcmpl-{asked.decision.id}"
         chunk["model"] = asked.cascade.name
         return chunk
+
+
+async def _last_event(exchange: Exchange) -> bytes:
+    """The end of a stream, once it may be said that the answer is complete."""
+    try:
+        await exchange.asked.service.recorder.held.wait()
+    except StoreUnavailableError as error:
+        return event_bytes(ProtocolError(503, str(error), code="store_unavailable").form)
+    return event_bytes(DONE)
 
 
 async def _as_stream(
@@ -188,6 +198,6 @@ async def _as_stream(
         if asked.chat.usage_wanted and isinstance(body.get("usage"), dict):
             usage = {**body["usage"], "cost": exchange.cost_of(stage, body["usage"])}
             yield event_bytes({**head, "choices": [], "usage": usage})
-        yield event_bytes(DONE)
+        yield await _last_event(exchange)
     finally:
         exchange.finish(stage)

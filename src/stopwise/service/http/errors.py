@@ -57,7 +57,7 @@ async def on_gone(request: Request, error: Exception) -> Response:
 
 
 async def on_fault(request: Request, error: Exception) -> Response:
-    """Our own fault: the client is told no more than that, the log where."""
+    """Our own fault: the client learns no more than that, the log says where."""
     LOG.error("fault", exc_info=error, extra={"id": request.state.request_id})
     return _respond(ProtocolError(500, "internal error; the log of the service has more"))
 

@@ -69,7 +69,7 @@ class Guard:
         limits = self._service.config.server
         self._open += 1
         metrics.open.set(self._open)
-        with self._service.telemetry.request(scope) as told:
+        with self._service.telemetry.request(scope) as reported:
             try:
                 if self._open > limits.max_requests:
                     error = ProtocolError(503, "too many requests at once", code="overloaded")
@@ -85,7 +85,8 @@ class Guard:
                 path = getattr(route, "path", None) or "other"
                 method = scope["method"] if scope["method"] in _METHODS else "other"
                 log = scope["state"].get("log", {})
-                told.method, told.path, told.status, told.log = method, path, status, log
+                reported.method, reported.path = method, path
+                reported.status, reported.log = status, log
                 metrics.requests.labels(path, method, str(status)).inc()
                 metrics.seconds.labels(path).observe(seconds)
                 LOG.info(

@@ -1,7 +1,8 @@
 """The pictures of the pages, as SVG made from numbers; names of stages are escaped.
 
-No inline style: the Content-Security-Policy forbids it. Colours come from classes of the style
-sheet, and colour is never all that tells two things apart: every picture has labels beside it.
+Widths are percentages and heights are pixels, so that letters keep their size on a phone. No inline
+style: the Content-Security-Policy forbids it. Colours come from classes of the style sheet, and
+colour is never all that tells two things apart: every picture has labels beside it.
 """
 
 from __future__ import annotations
@@ -13,31 +14,47 @@ from html import escape
 
 from markupsafe import Markup
 
-from stopwise.service.views.cascade import HourShares, PairLine
+from stopwise.service.views.cascade import PairLine
+from stopwise.service.views.over_time import OverTime, TimeSlice
 
-WIDTH = 720
+_MOST_SLICES = 96
 
 
-def _svg(height: int, label: str, parts: Sequence[str], width: int = WIDTH) -> Markup:
-    return Markup(
-        f'<svg viewBox="0 0 {width} {height}" width="100%" role="img"'
-        f' aria-label="{escape(label)}" preserveAspectRatio="xMinYMin meet">{"".join(parts)}</svg>'
+def _svg(height: float, label: str, parts: Sequence[str], kind: str = "") -> str:
+    """A picture as wide as there is room."""
+    return (
+        f'<svg width="100%" height="{height:.0f}" role="img" class="{kind}"'
+        f' aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
+def _with_axis(height: float, label: str, ticks: Sequence[str], parts: Sequence[str]) -> Markup:
+    """A picture with the labels of its upright axis to the left, in a part of fixed width."""
+    axis = f'<svg width="46" height="{height:.0f}" aria-hidden="true">{"".join(ticks)}</svg>'
+    return Markup(f'<div class="chart">{axis}{_svg(height, label, parts)}</div>')
+
+
+def _text(x: str, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
     named = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(text)}</text>'
+    return f'<text x="{x}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(text)}</text>'
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+def _across(y: float) -> str:
+    return f'<line x1="0" y1="{y:.1f}" x2="100%" y2="{y:.1f}" class="grid"/>'
 
 
 def _box(x: float, y: float, width: float, height: float, kind: str, tip: str) -> str:
+    """A rectangle; x and width in percent, y and height in pixels."""
     return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"'
+        f'<rect x="{x:.2f}%" y="{y:.1f}" width="{max(width, 0):.2f}%" height="{max(height, 0):.1f}"'
         f' class="{kind}"><title>{escape(tip)}</title></rect>'
+    )
+
+
+def _dot(x: float, y: float, size: float, kind: str, tip: str) -> str:
+    return (
+        f'<circle cx="{x:.2f}%" cy="{y:.1f}" r="{size:.1f}" class="{kind}">'
+        f"<title>{escape(tip)}</title></circle>"
     )
 
 
@@ -66,42 +83,57 @@ def stage_class(stage: int) -> str:
     return f"stage-{stage % 6 + 1}"
 
 
-def shares_over_time(hours: Sequence[HourShares], stages: Sequence[str]) -> Markup:
-    """Which stage gave the answers, hour by hour: a stacked bar for each hour with requests.
+def share_bar(shares: Sequence[float], stages: Sequence[str]) -> Markup:
+    """One bar, cut into the shares of the stages.
 
-    >>> hours = [HourShares(0.0, 4, (0.5, 0.5), 1.0)]
-    >>> "Which stage answered" in shares_over_time(hours, ("a", "b"))
+    >>> "b 25 %" in share_bar([0.75, 0.25], ["a", "b"])
     True
     """
-    hours = [hour for hour in hours if hour.requests][-96:]
-    left, top, height = 44.0, 10.0, 150.0
-    step = min((WIDTH - left - 10) / max(len(hours), 1), 60.0)
-    parts = []
+    parts, left = [], 0.0
+    for at, (share, name) in enumerate(zip(shares, stages, strict=True)):
+        parts.append(_box(left, 0, 100 * share, 14, stage_class(at), f"{name}: {share:.1%}"))
+        left += 100 * share
+    named = ", ".join(f"{n} {100 * s:.3g} %" for n, s in zip(stages, shares, strict=True))
+    return Markup(_svg(14, f"Shares of the answers: {named}", parts, "bar"))
+
+
+def shares_over_time(found: OverTime, stages: Sequence[str]) -> Markup:
+    """Which stage gave the answers: a stacked bar for each slice of time with requests.
+
+    >>> found = OverTime(3600, (TimeSlice(0.0, 4, (0.5, 0.5), 1.0, ()),))
+    >>> "Which stage answered, by hour" in shares_over_time(found, ("a", "b"))
+    True
+    """
+    slices = [one for one in found.slices if one.requests][-_MOST_SLICES:]
+    top, height = 10.0, 150.0
+    step = min(100.0 / max(len(slices), 1), 8.0)
+    ticks, parts = [], []
     for share in (0.0, 0.5, 1.0):
         y = top + (1 - share) * height
-        parts += [
-            _line(left, y, WIDTH - 10, y, "grid"),
-            _text(left - 6, y + 4, f"{share:.0%}", "end"),
-        ]
-    for at, hour in enumerate(hours):
+        parts.append(_across(y))
+        ticks.append(_text("40", y + 4, f"{100 * share:.0f} %", "end"))
+    for at, one in enumerate(slices):
         y = top + height
-        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(hour.at))
-        for stage, share in enumerate(hour.shares):
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.at))
+        for stage, share in enumerate(one.shares):
             y -= share * height
-            tip = f"{when}: {stages[stage]} {share:.1%} of {hour.requests} requests"
-            parts.append(
-                _box(left + at * step, y, step * 0.86, share * height, stage_class(stage), tip)
-            )
-    if hours:
-        ends = [(0, hours[0])] if len(hours) == 1 else [(0, hours[0]), (len(hours) - 1, hours[-1])]
-        for at, hour in ends:
-            x = left + at * step
-            when = time.strftime("%d %b %H:00", time.gmtime(hour.at))
-            parts.append(
-                _text(x, top + height + 18, when, "start" if at == 0 else "middle", "soft")
-            )
-    label = "Which stage answered, by hour: " + ", ".join(stages)
-    return _svg(int(top + height + 26), label, parts)
+            tip = f"{when}: {stages[stage]} {share:.1%} of {one.requests} requests"
+            parts.append(_box(at * step, y, step * 0.86, share * height, stage_class(stage), tip))
+    parts += _ends(slices, found.seconds, top + height + 18, step * (len(slices) - 0.14))
+    label = f"Which stage answered, by {found.word}: " + ", ".join(stages)
+    return _with_axis(top + height + 26, label, ticks, parts)
+
+
+def _ends(slices: Sequence[TimeSlice], seconds: int, y: float, right: float = 100.0) -> list[str]:
+    """The times of the first and the last slice, below it."""
+    if not slices:
+        return []
+    form = "%d %b %H:%M" if seconds >= 3600 else "%H:%M:%S"
+    words = [time.strftime(form, time.gmtime(slices[at].at)) for at in (0, -1)]
+    made = [_text("0", y, words[0] + " UTC", "start", "soft")]
+    if len(slices) > 1 and right > 60:
+        made.append(_text(f"{right:.2f}%", y, words[1], "end", "soft"))
+    return made
 
 
 def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
@@ -111,32 +143,33 @@ def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
     >>> "threshold" in pair_intervals([line])
     True
     """
-    left, row, top = 230.0, 30.0, 8.0
+    row, top = 46.0, 0.0
     known = [p.high for p in pairs if p.high is not None] + [min(p.threshold, 1.0) for p in pairs]
     most, ticks = _scale(max(known, default=0.0) * 1.08)
-    wide = WIDTH - left - 24
 
     def x(value: float) -> float:
-        return left + wide * min(max(value, 0.0), most) / most
+        return 1.0 + 97.0 * min(max(value, 0.0), most) / most
 
-    bottom = top + row * len(pairs)
+    bottom = top + row * len(pairs) + 4
     parts = []
     for value in ticks:
-        parts.append(_line(x(value), top, x(value), bottom, "grid"))
-        parts.append(_text(x(value), bottom + 16, f"{100 * value:.3g} %", "middle", "soft"))
+        place = f"{x(value):.2f}%"
+        parts.append(f'<line x1="{place}" y1="{top}" x2="{place}" y2="{bottom:.0f}" class="grid"/>')
+        anchor = "start" if value == 0 else "end" if value == most else "middle"
+        parts.append(_text(place, bottom + 16, f"{100 * value:.3g} %", anchor, "soft"))
     for at, pair in enumerate(pairs):
-        y = top + row * at + row / 2
+        y = top + row * at + 30
+        names = f"{_short(pair.shallow)} and {_short(pair.deep)}"
+        parts.append(_text("1%", y - 14, names, "start", "over"))
+        mark = f"{x(min(pair.threshold, most)):.2f}%"
         parts.append(
-            _text(left - 10, y + 4, f"{_short(pair.shallow)} and {_short(pair.deep)}", "end")
+            f'<line x1="{mark}" y1="{y - 10:.0f}" x2="{mark}" y2="{y + 10:.0f}" class="threshold">'
+            f"<title>threshold {pair.threshold:.3g}</title></line>"
         )
-        beyond = pair.threshold > most
-        mark = x(min(pair.threshold, most))
-        tip = f"threshold {pair.threshold:.3g}"
-        parts.append(_box(mark - 1.5, y - 11, 3, 22, "threshold", tip))
-        if beyond:
-            parts.append(_text(mark - 6, y - 2, "→", "end", "soft"))
+        if pair.threshold > most:
+            parts.append(_text("96%", y + 4, "→", "end", "soft"))
         if pair.disagreement is None or pair.low is None or pair.high is None:
-            parts.append(_text(left + 6, y + 4, "not compared yet", "start", "soft"))
+            parts.append(_text("1%", y + 4, "not compared yet", "start", "soft"))
             continue
         kind = "sure" if pair.verdict == "certain" else "unsure"
         tip = (
@@ -144,64 +177,56 @@ def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
             f" {pair.low:.2%} to {pair.high:.2%}; threshold {pair.threshold:.3g}: {pair.verdict}"
         )
         parts.append(_box(x(pair.low), y - 3, x(pair.high) - x(pair.low), 6, kind, tip))
-        parts.append(
-            f'<circle cx="{x(pair.disagreement):.1f}" cy="{y:.1f}" r="5" class="{kind}">'
-            f"<title>{escape(tip)}</title></circle>"
-        )
+        parts.append(_dot(x(pair.disagreement), y, 5, kind, tip))
     label = "Disagreement of every pair of stages with its interval, against its threshold"
-    return _svg(int(bottom + 24), label, parts)
+    return Markup(_svg(bottom + 24, label, parts))
 
 
 def depth_law(law: Sequence[float], stages: Sequence[str]) -> Markup:
     """How likely each stage is to answer the next request if it were enforced.
 
-    >>> "fast" in depth_law([0.9, 0.1], ["fast", "slow"])
+    >>> "fast 90.0 %" in depth_law([0.9, 0.1], ["fast", "slow"])
     True
     """
-    left, row, top = 150.0, 30.0, 4.0
+    row = 40.0
     parts = []
     for at, (share, name) in enumerate(zip(law, stages, strict=True)):
-        y = top + row * at
-        parts.append(_text(left - 10, y + 19, _short(name), "end"))
-        length = (WIDTH - left - 80) * share
-        parts.append(_box(left, y + 5, length, row - 10, stage_class(at), f"{name}: {share:.2%}"))
-        parts.append(_text(left + length + 6, y + 19, f"{share:.1%}"))
+        y = row * at
+        tip = f"{name}: {share:.2%}"
+        parts.append(_text("0", y + 13, f"{_short(name, 30)} {100 * share:.1f} %"))
+        parts.append(_box(0, y + 19, 100, 14, "ground", tip))
+        parts.append(_box(0, y + 19, 100 * share, 14, stage_class(at), tip))
     label = "Probability of each depth: " + ", ".join(
         f"{name} {share:.1%}" for name, share in zip(stages, law, strict=True)
     )
-    return _svg(int(top + row * len(stages) + 4), label, parts)
+    return Markup(_svg(row * len(stages), label, parts))
 
 
-def disagreement_over_time(
-    points: Sequence[tuple[float, str, str, float, int]], pair: tuple[str, str]
-) -> Markup:
-    """The disagreement of one pair hour by hour; a dot grows with how often it was seen.
+def disagreement_over_time(found: OverTime, pair: tuple[str, str]) -> Markup:
+    """The disagreement of one pair over time; a dot grows with how often it was seen.
 
-    >>> "a and b" in disagreement_over_time([(0.0, "a", "b", 0.1, 40)], ("a", "b"))
+    >>> from stopwise.service.views.over_time import PairShare
+    >>> one = TimeSlice(0.0, 40, (0.0, 1.0), 1.0, (PairShare(0.0, "a", "b", 0.1, 40),))
+    >>> "a and b" in disagreement_over_time(OverTime(3600, (one,)), ("a", "b"))
     True
     """
-    own = [(at, share, seen) for at, i, j, share, seen in points if (i, j) == pair]
-    left, top, height = 44.0, 8.0, 90.0
-    most, ticks = _scale(max((share for _, share, _ in own), default=0.0) * 1.1)
-    first, last = (own[0][0], own[-1][0]) if own else (0.0, 1.0)
-    parts = []
-    for tick in ticks:
+    own = [
+        share for one in found.slices for share in one.pairs if (share.shallow, share.deep) == pair
+    ]
+    top, height = 8.0, 90.0
+    most, marked = _scale(max((one.disagreement for one in own), default=0.0) * 1.1)
+    first, last = (own[0].at, own[-1].at) if own else (0.0, 1.0)
+    ticks, parts = [], []
+    for tick in marked:
         y = top + height * (1 - tick / most)
-        parts += [
-            _line(left, y, WIDTH - 10, y, "grid"),
-            _text(left - 6, y + 4, f"{100 * tick:.3g} %", "end"),
-        ]
-    for at, share, seen in own:
-        x = (
-            left
-            + 8
-            + (WIDTH - left - 30) * ((at - first) / (last - first) if last > first else 0.0)
-        )
-        y = top + height * (1 - share / most)
-        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(at))
-        size = 2.0 + min(6.0, seen**0.5 / 6)
-        parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}" class="stage-1">'
-            f"<title>{escape(f'{when}: {share:.1%} of {seen}')}</title></circle>"
-        )
-    return _svg(int(top + height + 12), f"Disagreement of {pair[0]} and {pair[1]} by hour", parts)
+        parts.append(_across(y))
+        ticks.append(_text("40", y + 4, f"{100 * tick:.3g} %", "end"))
+    for one in own:
+        x = 2 + 96 * ((one.at - first) / (last - first) if last > first else 0.0)
+        y = top + height * (1 - one.disagreement / most)
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.at))
+        tip = f"{when}: {one.disagreement:.1%} of {one.seen}"
+        parts.append(_dot(x, y, 2.0 + min(6.0, one.seen**0.5 / 6), "stage-1", tip))
+    parts += _ends(found.slices, found.seconds, top + height + 18)
+    label = f"Disagreement of {pair[0]} and {pair[1]} by {found.word}"
+    return _with_axis(top + height + 24, label, ticks, parts)

@@ -20,6 +20,7 @@ from stopwise.openai.errors import ProtocolError
 from stopwise.service.database.keys import Key
 from stopwise.service.http.access import find_key
 from stopwise.service.pages import drawing
+from stopwise.service.views.over_time import OverTime
 
 HERE = Path(__file__).parent
 
@@ -33,9 +34,15 @@ def _code(text: str) -> Markup:
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def _pairs_of(points: Sequence[tuple[float, str, str, float, int]]) -> list[tuple[str, str]]:
+def _pairs_of(found: OverTime) -> list[tuple[str, str]]:
     """The pairs that occur, each once, in order."""
-    return list(dict.fromkeys((shallow, deep) for _, shallow, deep, _, _ in points))
+    pairs = (pair for one in found.slices for pair in one.pairs)
+    return list(dict.fromkeys((pair.shallow, pair.deep) for pair in pairs))
+
+
+def _shares_of(numbers: Sequence[int]) -> list[float]:
+    """Each number's share of their sum, which is not 0."""
+    return [number / sum(numbers) for number in numbers]
 
 
 def _environment() -> jinja2.Environment:
@@ -51,8 +58,10 @@ def _environment() -> jinja2.Environment:
         pair_intervals=drawing.pair_intervals,
         shares_over_time=drawing.shares_over_time,
         depth_law=drawing.depth_law,
+        share_bar=drawing.share_bar,
         disagreement_over_time=drawing.disagreement_over_time,
         pairs_of=_pairs_of,
+        shares_of=_shares_of,
     )
     return environment
 

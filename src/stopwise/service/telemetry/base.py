@@ -1,4 +1,4 @@
-"""What there is to tell of requests and of calls; told to nobody."""
+"""What there is to report of requests and of calls; here nobody is reported to."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TracedCall:
 
 
 class Telemetry:
-    """Told of everything, tells nobody.
+    """Receives everything, reports nothing.
 
     >>> with Telemetry().request({"headers": []}) as request:
     ...     request.status = 200

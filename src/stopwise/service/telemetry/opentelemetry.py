@@ -2,7 +2,7 @@
 
 A span for every request, which goes on with the caller's trace (`traceparent`), and one for every
 call of an upstream, whose trace goes on there. Bodies, answers, keys and texts of errors are never
-told; nor is a caller's baggage passed on.
+sent; nor is a caller's baggage passed on.
 """
 
 from __future__ import annotations

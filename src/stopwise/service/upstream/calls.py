@@ -25,7 +25,7 @@ class UpstreamError(Exception):
 
     Attributes:
         word: what went wrong, in a word that may stand in a log: never the upstream's text.
-        status: that the client is told.
+        status: that the client gets.
         body: what the upstream said, if it spoke the protocol: for the client alone.
     """
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,25 +14,10 @@ from stopwise.service.cascades.verdicts import (
     sentence_of,
     standing_of,
 )
-from stopwise.service.database.writing import HOUR
+from stopwise.service.views.over_time import OverTime, over_time
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
-
-
-@dataclass(frozen=True)
-class HourShares:
-    """What happened in one hour.
-
-    Attributes:
-        at: its beginning, in seconds since 1970.
-        shares: of the answers given, by stage; all 0 where there were none.
-    """
-
-    at: float
-    requests: int
-    shares: tuple[float, ...]
-    spent: float
 
 
 @dataclass(frozen=True)
@@ -93,7 +76,7 @@ class CascadeView:
     standing: str
     law: tuple[float, ...]
     pairs: tuple[PairLine, ...]
-    hours: tuple[HourShares, ...]
+    over_time: OverTime
 
 
 def cascade_view(
@@ -103,10 +86,6 @@ def cascade_view(
     config = cascade.config
     sums = service.rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
     judged = judged_of(cascade, sums, segment)
-    since = time.time() - hours * HOUR
-    by_hour = service.rounds.by_hour(
-        cascade.name, epoch=cascade.epoch, segment=segment, since=since
-    )
     names = config.stage_names
     return CascadeView(
         name=cascade.name,
@@ -133,7 +112,7 @@ def cascade_view(
         standing=standing_of(judged),
         law=tuple(cascade.law(segment or "")),
         pairs=pair_lines(cascade, None if judged is None else judged.verdict, segment),
-        hours=tuple(_hour(hour, part, len(names)) for hour, part in by_hour.items()),
+        over_time=over_time(service, cascade, segment, hours),
     )
 
 
@@ -172,14 +151,3 @@ def _more_rounds(pair: Pair) -> int | None:
     if pair.certain or pair.more_rows_settle is None or pair.more_rows_settle <= pair.seen:
         return None
     return pair.more_rows_settle - pair.seen
-
-
-def _hour(hour: int, sums: Mapping[str, float], count: int) -> HourShares:
-    served = [sums.get(f"served:{at}", 0.0) for at in range(count)]
-    total = sum(served)
-    return HourShares(
-        at=float(hour * HOUR),
-        requests=int(sums.get("requests", 0)),
-        shares=tuple(number / total if total else 0.0 for number in served),
-        spent=sums.get("spent", 0.0),
-    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.writing import HOUR
+from stopwise.service.views.over_time import OverTime, over_time
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -45,7 +46,7 @@ class HealthView:
         uncounted: requests served without a comparison, by reason.
         unanswered: requests that got an error; `abandoned`: whose client left.
         unwritten, dropped: requests that wait to be written, and that never will be.
-        pairs_by_hour: (hour, shallow, deep, disagreement, seen) of every pair seen in it.
+        over_time: how often every two stages differed.
     """
 
     name: str
@@ -58,17 +59,14 @@ class HealthView:
     abandoned: int
     unwritten: int
     dropped: int
-    failures_by_hour: tuple[tuple[float, tuple[int, ...]], ...]
-    pairs_by_hour: tuple[tuple[float, str, str, float, int], ...]
+    over_time: OverTime
 
 
 def health_view(service: Service, cascade: RunningCascade, hours: int = 168) -> HealthView:
     """Read how a cascade has done."""
     names = cascade.config.stage_names
-    count = len(names)
     since = time.time() - hours * HOUR
     sums = service.rounds.sums(cascade.name, since=since)
-    by_hour = service.rounds.by_hour(cascade.name, epoch=cascade.epoch, since=since)
 
     def named(prefix: str) -> tuple[tuple[str, int], ...]:
         return tuple(
@@ -100,18 +98,5 @@ def health_view(service: Service, cascade: RunningCascade, hours: int = 168) -> 
         abandoned=int(sums.get("abandoned", 0)),
         unwritten=service.recorder.waiting,
         dropped=service.recorder.dropped,
-        failures_by_hour=tuple(
-            (float(hour * HOUR), tuple(int(part.get(f"failed:{at}", 0)) for at in range(count)))
-            for hour, part in by_hour.items()
-        ),
-        pairs_by_hour=tuple(
-            (
-                float(hour * HOUR), names[i], names[j],
-                part.get(f"disagreed:{i}:{j}", 0.0) / seen, int(seen),
-            )
-            for hour, part in by_hour.items()
-            for i in range(count)
-            for j in range(i + 1, count)
-            if (seen := part.get(f"seen:{i}:{j}", 0.0))
-        ),
+        over_time=over_time(service, cascade, None, hours),
     )  # fmt: skip

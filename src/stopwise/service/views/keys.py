@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,13 @@ from stopwise.service.database.keys import SCOPES, Key
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
+
+SCOPE_MEANINGS = {
+    "infer": "ask for answers and hold rounds",
+    "read": "see these pages, reports and logs",
+    "label": "say which answer is right",
+    "admin": "everything, also modes and keys",
+}
 
 
 @dataclass(frozen=True)
@@ -29,11 +37,12 @@ class KeysView:
 
     Attributes:
         spent: today, by the id of the key.
+        scopes: what each one allows.
         settings: (section, field, value); secrets are shown as ***.
     """
 
     keys: tuple[Key, ...]
-    scopes: tuple[str, ...]
+    scopes: Mapping[str, str]
     spent: tuple[tuple[str, float], ...]
     settings: tuple[tuple[str, str, str], ...]
     epochs: tuple[EpochLine, ...]
@@ -57,7 +66,7 @@ def keys_view(service: Service) -> KeysView:
             )
     return KeysView(
         keys=keys,
-        scopes=SCOPES,
+        scopes={scope: SCOPE_MEANINGS[scope] for scope in SCOPES},
         spent=tuple((key.id, service.spending.spent(f"key:{key.id}")) for key in keys),
         settings=tuple(_settings(service)),
         epochs=tuple(epochs),
@@ -69,13 +78,16 @@ def _settings(service: Service) -> list[tuple[str, str, str]]:
     rows = [("server", "listen", f"{server.host}:{server.port}")]
     # A PostgreSQL URL may hold a password: its kind is enough.
     rows.append(("server", "store", server.store.partition(":")[0]))
-    for field in ("keep", "keep_days", "max_body", "body_seconds", "max_requests", "opentelemetry"):
+    for field in (
+        "keep", "keep_days", "flush_seconds", "store_away", "max_body", "body_seconds",
+        "max_requests", "opentelemetry",
+    ):  # fmt: skip
         rows.append(("server", field, _shown(getattr(server, field))))
     for name, cascade in service.cascades.items():
         config = cascade.config
         for field in (
             "mode", "sample", "mistake_cost", "comparator", "segment_by", "sticky", "max_segments",
-            "full_run_rate", "on_failure", "comparison_budget", "policy",
+            "full_run_rate", "on_failure", "comparison_budget", "policy", "reading",
         ):  # fmt: skip
             rows.append((name, field, _shown(getattr(config, field))))
         rows.append((name, "run_to", config.stage_names[config.run_to]))

@@ -32,6 +32,8 @@ class SavingsView:
             were enough of them.
         saved: baseline x requests less what was spent: mean, low and high; below 0 it is overhead.
         observing: what comparison calls cost in the modes shadow and advise, with nothing saved.
+        would: of rounds compared in shadow or advise: how many, what they would have cost if every
+            one had gone as deep as was drawn for it, and one call of `run_to` for each.
         by_mode: (mode, requests, spent, of it comparison).
     """
 
@@ -45,6 +47,7 @@ class SavingsView:
     from_full_runs: bool
     saved: tuple[float, float, float] | None
     observing: float
+    would: tuple[int, float, float] | None
     level: float
     by_mode: tuple[tuple[str, int, float, float], ...]
 
@@ -87,6 +90,7 @@ def savings_of(
         from_full_runs=enough,
         saved=saved,  # type: ignore[arg-type]
         observing=sums.get("comparison:shadow", 0.0) + sums.get("comparison:advise", 0.0),
+        would=_would(sums, len(stages), baseline),
         level=level,
         by_mode=tuple(
             (
@@ -98,6 +102,15 @@ def savings_of(
             for mode in MODES
         ),
     )
+
+
+def _would(
+    sums: Mapping[str, float], stage_count: int, baseline: tuple[float, float, float] | None
+) -> tuple[int, float, float] | None:
+    rounds = int(sum(sums.get(f"advised:{stage}", 0) for stage in range(stage_count)))
+    if baseline is None or not rounds:
+        return None
+    return rounds, sums.get("advised:cost", 0.0), rounds * baseline[0]
 
 
 def _mean(

@@ -1,0 +1,159 @@
+"""A killed process loses the answers of one flush interval at most, however slow the store is."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from fake_upstream import FakeUpstream
+from service_helpers import Maker
+
+from stopwise.service.cascades.holding import HeldAnswers
+from stopwise.service.database.connection import StoreUnavailableError
+
+ASK = {"model": "support", "messages": [{"role": "user", "content": "hello?"}]}
+Live = Callable[..., Any]
+
+
+class SlowWriter:
+    """Stands before the writing of a recorder: holds it up, or lets it fail."""
+
+    def __init__(self, recorder: Any) -> None:
+        self._write = recorder._write
+        recorder._write = self
+        self.open = threading.Event()
+        self.open.set()
+        self.fails = False
+
+    def __call__(self, batch: Any) -> None:
+        if self.fails:
+            raise OSError("the store is away")
+        self.open.wait(20)
+        self._write(batch)
+
+
+async def answers(url: str, seconds: float, body: dict[str, Any], at_once: int = 4) -> list[float]:
+    """When each answer came, asked one after the other by a few clients for some time."""
+    found: list[float] = []
+    end = time.monotonic() + seconds
+
+    async def ask(session: aiohttp.ClientSession) -> None:
+        while time.monotonic() < end:
+            async with session.post(f"{url}/v1/chat/completions", json=body) as reply:
+                assert reply.status == 200
+                await reply.read()
+            found.append(time.monotonic())
+
+    async with aiohttp.ClientSession() as session:
+        await asyncio.gather(*(ask(session) for _ in range(at_once)))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_answers_wait_while_what_was_answered_before_is_not_written(
+    live: Live, streamed: bool
+) -> None:
+    server = live(mode="shadow", sample=1.0, server={"flush_seconds": 0.2})
+    writer = SlowWriter(server.service.recorder)
+    body = {**ASK, "stream": streamed}
+    asyncio.run(answers(server.url, 0.3, body))
+    assert server.service.recorder.drain()
+    writer.open.clear()
+    opening = threading.Timer(0.8, writer.open.set)
+    opening.start()
+    began = time.monotonic()
+    held = server.service.recorder.held
+    let_go: list[float] = []
+    wait = held.wait
+
+    async def noted() -> None:
+        await wait()
+        let_go.append(time.monotonic())
+
+    held.wait = noted
+    times = asyncio.run(answers(server.url, 0.7, body))
+    # Whatever left before the store wrote again left within one interval. The clock is that of the
+    # service: clients of a busy machine may hear of it later.
+    lost = sorted(at for at in let_go if at < began + 0.75)
+    assert lost
+    assert lost[-1] - lost[0] <= 0.2 + 0.05
+    assert times[-1] - began >= 0.8  # the others had to wait, and came
+    opening.join()
+    assert server.service.recorder.drain()
+    assert server.service.cascades["support"].learner.rounds >= len(times)
+
+
+def test_answers_leave_while_the_store_is_away(live: Live) -> None:
+    server = live(mode="shadow", sample=1.0)
+    writer = SlowWriter(server.service.recorder)
+    writer.fails = True
+    assert asyncio.run(answers(server.url, 0.5, ASK))  # it fails now, and is known to
+    began = time.monotonic()
+    assert len(asyncio.run(answers(server.url, 0.3, ASK))) >= 4
+    assert time.monotonic() - began < 1.5
+    writer.fails = False
+    assert server.service.recorder.drain()
+
+
+def test_answers_are_refused_while_the_store_is_away_if_the_file_says_so(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    client, service = make(mode="shadow", sample=1.0, server={"store_away": "refuse"})
+    writer = SlowWriter(service.recorder)
+    assert client.post("/v1/chat/completions", json=ASK).status_code == 200
+    writer.fails = True
+    client.post("/v1/chat/completions", json=ASK)
+    end = time.monotonic() + 5
+    while service.store_error is None and time.monotonic() < end:
+        time.sleep(0.01)
+    asked = len(upstream.requests)
+    for path, body in (
+        ("/v1/chat/completions", ASK),
+        ("/v1/chat/completions", {**ASK, "stream": True}),
+        ("/v1/decisions", {"model": "support", "kind": "predicate", "input": "is it so?"}),
+    ):
+        refused = client.post(path, json=body)
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "store_unavailable"
+        assert refused.headers["retry-after"] == "1"
+    assert len(upstream.requests) == asked  # no model was paid for nothing
+    writer.fails = False
+    assert service.recorder.drain()
+    assert client.post("/v1/chat/completions", json=ASK).status_code == 200
+
+
+def test_how_long_an_answer_waits() -> None:
+    behind = 0.5
+
+    async def waited(held: HeldAnswers) -> float:
+        began = time.monotonic()
+        await held.wait()
+        return time.monotonic() - began
+
+    def now() -> float:
+        return behind
+
+    assert asyncio.run(waited(HeldAnswers(1.0, now, lambda: False))) < 0.05
+    assert asyncio.run(waited(HeldAnswers(0.1, now, lambda: True))) < 0.05  # the store is away
+    assert 0.9 < asyncio.run(waited(HeldAnswers(0.1, now, lambda: False))) < 3
+    strict = HeldAnswers(0.1, now, lambda: True, "refuse")
+    with pytest.raises(StoreUnavailableError, match="cannot be counted now"):
+        asyncio.run(waited(strict))
+
+    async def released() -> float:
+        nonlocal behind
+        held = HeldAnswers(0.1, now, lambda: False)
+        began = time.monotonic()
+        waiting = asyncio.create_task(held.wait())
+        await asyncio.sleep(0.01)
+        behind = 0.0
+        held.release()
+        await waiting
+        return time.monotonic() - began
+
+    assert asyncio.run(released()) < 0.5
