@@ -20,7 +20,7 @@ $(VENV)/.ready: requirements/dev.lock pyproject.toml
 	@echo "setting up $(VENV) (once; about a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stopwise needs Python 3.11 or newer; set PYTHON=...")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP) install --require-hashes --no-deps -r requirements/dev.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@test -z "$(WITHOUT)" || $(PIP) uninstall --yes $(WITHOUT)
 	@touch $@
@@ -47,7 +47,7 @@ pictures: setup  ## draw the pictures of README and docs again (needs chromium)
 	@$(BIN)/python scripts/make_service_pictures.py
 
 bench: setup  ## measure the engine against others into benchmarks/RESULTS.md (about five minutes)
-	@test -e $(VENV)/.bench || ($(PIP) install --require-hashes -r requirements/bench.lock && touch $(VENV)/.bench)
+	@test -e $(VENV)/.bench || ($(PIP) install --require-hashes --no-deps -r requirements/bench.lock && touch $(VENV)/.bench)
 	@$(BIN)/python benchmarks/engine.py
 
 clients: setup  ## real clients against the service, in an environment of their own (needs a network)
@@ -68,6 +68,7 @@ lock:  ## write requirements/*.lock again after a change of dependencies (needs 
 	@test -x $(BIN)/uv || ($(PYTHON) -m venv $(VENV) && $(PIP) install "$$(grep '^uv==' requirements/dev.txt)")
 	@$(LOCK) pyproject.toml --all-extras --group dev requirements/dev.txt -o requirements/dev.lock
 	@$(LOCK) requirements/bench.txt -c requirements/dev.lock -o requirements/bench.lock
+	@$(LOCK) requirements/clients.txt -o requirements/clients.lock
 
 clean:  ## remove the environment and all that was made
-	rm -rf $(VENV) out site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-clients out site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

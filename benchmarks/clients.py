@@ -93,13 +93,14 @@ async def chat(request: web.Request) -> web.StreamResponse:
 
 def environment(folder: Path) -> Path:
     """The environment of the clients, made if it is not there; its Python."""
-    wanted = (ROOT / "requirements" / "clients.txt").read_text()
-    mark, python = folder / "installed.txt", folder / "bin" / "python"
-    if not mark.exists() or mark.read_text() != wanted:
+    listed = ROOT / "requirements" / "clients.lock"
+    wanted = listed.read_text()
+    done, python = folder / "installed.txt", folder / "bin" / "python"
+    if not done.exists() or done.read_text() != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        listed = str(ROOT / "requirements" / "clients.txt")
-        subprocess.run([str(python), "-m", "pip", "install", "-q", "-r", listed], check=True)
-        mark.write_text(wanted)
+        install = ["-m", "pip", "install", "-q", "--require-hashes", "--no-deps", "-r"]
+        subprocess.run([str(python), *install, str(listed)], check=True)
+        done.write_text(wanted)
     return python
 
 
