@@ -13,7 +13,7 @@ import numpy as np
 from made_logs import MadeLog, made_logs, own_log
 
 from stopwise.costs import Costs
-from stopwise.policies.per_item.alone import AloneRule
+from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.rule import Rule
 
 PAGE = Path(__file__).with_name("ALONE.md")

@@ -23,7 +23,8 @@ def numpy_loop(problem: Problem, rounds: int, seed: int = 0) -> np.ndarray:
         i = 0
         while i < last and not (C[i + 1 :] - C[i] > rng.beta(S[i, i + 1 :], F[i, i + 1 :])).all():
             i += 1
-        y = outputs[min(np.searchsorted(cumulative, rng.random(), side="right"), len(outputs) - 1)]
+        met = int(np.searchsorted(cumulative, rng.random(), side="right"))
+        y = outputs[min(met, len(outputs) - 1)]
         for j in range(1, i + 1):
             differ = y[:j] != y[j]
             S[:j, j] += differ

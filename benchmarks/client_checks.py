@@ -9,9 +9,13 @@ What the model behind the service does is said in the question: see `clients.py`
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
+import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -51,6 +55,18 @@ def fails(call: Callable[[], object], *kinds: type[BaseException]) -> None:
     raise AssertionError(f"no error but {found!r}")
 
 
+def page_program(url: str, first: str) -> dict[str, Any]:
+    """Run the program of the how-to page that begins with this line; its names."""
+    text = (Path(__file__).parents[1] / "docs" / "service" / "how-to.md").read_text("utf-8")
+    found = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+             if block.startswith(first)]  # fmt: skip
+    need(len(found) == 1, f"{len(found)} programs on the page begin with {first}")
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(found[0].replace("http://127.0.0.1:8600/v1", url), names)
+    return names
+
+
 def asked(text: str) -> Any:
     return [{"role": "user", "content": text}]
 
@@ -81,7 +97,7 @@ def openai_checks(url: str) -> dict[str, Callable[[], object]]:
     def tools() -> None:
         given: Any = [TOOL]
         answer = create(model=MODEL, messages=asked("tools"), tools=given)
-        call: Any = (answer.choices[0].message.tool_calls or [None])[0]
+        call: Any = next(iter(answer.choices[0].message.tool_calls or ()), None)
         need(call is not None and call.function.arguments == '{"city": "Rome"}', answer)
 
     def schema() -> None:
@@ -123,6 +139,8 @@ def langchain_checks(url: str) -> dict[str, Callable[[], object]]:
         need(chat.invoke("plain").content == "three plain words", "invoke")
         found = asyncio.run(chat.ainvoke("plain"))
         need(found.content == "three plain words", "ainvoke")
+        shown = page_program(url, "from langchain_openai")["model"]
+        need(shown.invoke("plain").content == "three plain words", "the program of the page")
 
     def streamed() -> None:
         text = "".join(chunk.content for chunk in chat.stream("plain"))
@@ -229,8 +247,29 @@ def instructor_checks(url: str) -> dict[str, Callable[[], object]]:
             model=MODEL, messages=asked(text), response_model=Place, max_retries=0
         )
 
+    def plain() -> None:
+        # Without a model to read it into, instructor gives what the client gives.
+        made = client(instructor.Mode.TOOLS)
+        found = made.chat.completions.create(
+            model=MODEL, messages=asked("plain"), response_model=None
+        )
+        need(found.choices[0].message.content == "three plain words", found)
+
+    def two() -> None:
+        # It reads the first choice alone, so both are looked at where it does not read.
+        made = client(instructor.Mode.TOOLS)
+        found = made.chat.completions.create(
+            model=MODEL, messages=asked("plain"), response_model=None, n=2
+        )
+        need(len(found.choices) == 2, found)
+        read, raw = made.chat.completions.create_with_completion(
+            model=MODEL, messages=asked("any tool"), response_model=Place, n=2
+        )
+        need(read.city == "Rome" and len(raw.choices) == 2, raw)
+
     def tools() -> None:
         need(ask("any tool", instructor.Mode.TOOLS).city == "Rome", "tools")
+        need(page_program(url, "import instructor")["place"].city == "Rome", "of the page")
 
     def schema() -> None:
         need(ask("json", instructor.Mode.JSON_SCHEMA).city == "Rome", "schema")
@@ -253,15 +292,16 @@ def instructor_checks(url: str) -> dict[str, Callable[[], object]]:
 
     def errors() -> None:
         kinds = (openai.APIStatusError, InstructorRetryException)
-        fails(lambda: ask("status 429", instructor.Mode.TOOLS), *kinds)
+        for status in (400, 429, 500):
+            fails(lambda: ask(f"status {status}", instructor.Mode.TOOLS), *kinds)  # noqa: B023
 
     def timeouts() -> None:
         kinds = (openai.APITimeoutError, InstructorRetryException)
         fails(lambda: ask("slow", instructor.Mode.TOOLS, timeout=0.3), *kinds)
 
     return {
-        "streamed": streamed, "usage": usage, "tools": tools, "JSON schema": schema,
-        "errors": errors, "timeouts": timeouts,
+        "plain": plain, "streamed": streamed, "usage": usage, "tools": tools,
+        "JSON schema": schema, "n = 2": two, "errors": errors, "timeouts": timeouts,
     }  # fmt: skip
 
 

@@ -3,8 +3,8 @@
     python benchmarks/drift_table.py              # about two minutes; prints the tables of the docs
 
 Two stages. "Without cause": rates never change; the share of learners that raise any alarm, ever,
-at `false_alarm=0.05`, with the bound of the exact 95 % interval. "With a cause": after 1,000
-observations the rate changes, at the usual `false_alarm=0.01`; the share of 100 learners that
+at `false_alarm=0.05`. "With a cause": after 1,000 or 5,000 observations the rate changes, at once
+or evenly over 5,000 observations, at the usual `false_alarm=0.01`; the share of 100 learners that
 notice within 10,000 more, and how many observations half and nine tenths of them need.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import NamedTuple
 
 from stopwise.live.watching.drift import Drift, DriftWatch
 
@@ -33,17 +34,29 @@ def any_alarm(seed: int, segments: int, rounds: int, restarts: int, rate: float)
     return False
 
 
-def delay(seed: int, before: float, after: float, segment: int, limit: int) -> int | None:
-    """How many observations after a change the alarm comes; None where it does not."""
+def delay(seed: int, change: Change, limit: int) -> int | None:
+    """How many observations after a change began the alarm comes; None where it does not."""
     rng = random.Random(seed)
     watch = DriftWatch(2, Drift())
-    watch.begin("s", segment, None)
-    for _ in range(1000):
-        watch.observe("s", ((0, rng.random() < before),))
+    watch.begin("s", change.segment, None)
+    for _ in range(change.seen):
+        watch.observe("s", ((0, rng.random() < change.before),))
     for at in range(1, limit + 1):
-        if watch.observe("s", ((0, rng.random() < after),)):
+        share = min(1.0, at / change.over)
+        rate = change.before + share * (change.after - change.before)
+        if watch.observe("s", ((0, rng.random() < rate),)):
             return at
     return None
+
+
+class Change(NamedTuple):
+    """A rate that changes after some observations, at once or over others."""
+
+    before: float
+    after: float
+    seen: int = 1000
+    over: int = 1
+    segment: int = 1
 
 
 def without_cause() -> None:
@@ -57,22 +70,27 @@ def without_cause() -> None:
 
 
 def with_a_cause() -> None:
-    print("| change | segment | noticed | half within | nine tenths within |")
-    print("|---|---|---|---|---|")
-    for before, after, segment in (
-        (0.1, 0.6, 1), (0.1, 0.3, 1), (0.1, 0.2, 1), (0.1, 0.15, 1), (0.3, 0.2, 1),
-        (0.02, 0.05, 1), (0.1, 0.2, 200),
+    print("| change | seen before | segment | noticed | half within | nine tenths within |")
+    print("|---|---|---|---|---|---|")
+    for change in (
+        Change(0.1, 0.6), Change(0.1, 0.4), Change(0.1, 0.3), Change(0.1, 0.2),
+        Change(0.1, 0.2, over=5000), Change(0.3, 0.2), Change(0.1, 0.15),
+        Change(0.1, 0.15, seen=5000), Change(0.1, 0.12), Change(0.1, 0.12, seen=5000),
+        Change(0.02, 0.05), Change(0.1, 0.2, segment=200),
     ):  # fmt: skip
         runs = 100
-        delays = [delay(seed, before, after, segment, 10_000) for seed in range(runs)]
+        delays = [delay(seed, change, 10_000) for seed in range(runs)]
         found = sorted(one for one in delays if one is not None)
         half, most = (
             f"{found[int(share * runs) - 1]:,}" if len(found) >= share * runs else "-"
             for share in (0.5, 0.9)
         )
-        name = "first" if segment == 1 else f"{segment}th"
+        name = "first" if change.segment == 1 else f"{change.segment}th"
+        slowly = "" if change.over == 1 else f", over {change.over:,} observations"
         print(
-            f"| {before:.0%} to {after:.0%} | {name} | {len(found) / runs:.0%} | {half} | {most} |"
+            f"| {change.before:.0%} to {change.after:.0%}{slowly} | {change.seen:,} | {name}"
+            f" | {len(found) / runs:.0%} | {half} | {most} |",
+            flush=True,
         )
 
 

@@ -19,11 +19,13 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import postgres_server
-from kill_test import STAGES, processes
+from kill_test import STAGES, Losses, processes, read_acknowledged, refuse_gaps
 
 from stopwise import Evidence
 from stopwise.live import Learner, PostgresStore, StoreError
@@ -138,7 +140,8 @@ def work(url: str, seed: int, folder: Path, durability: Durability) -> None:
             time.sleep(0.01)
             continue
         assert round.record is not None
-        os.write(file, f"{round.record.writer} {round.record.sequence}\n".encode())
+        at = time.monotonic()
+        os.write(file, f"{round.record.writer} {round.record.sequence} {at:.6f}\n".encode())
         time.sleep(rng.uniform(0, 0.002))
     deadline = time.monotonic() + 60
     while learner.store_status.queued and time.monotonic() < deadline:
@@ -154,8 +157,9 @@ class Writers:
     def __init__(self, url: str, folder: Path, durability: Durability, number: int = 3) -> None:
         self._settings = (url, folder, durability)
         self._folder = folder
-        self._children = {}
+        self._children: dict[Any, Any] = {}
         self._next = 0
+        self.killed: dict[int, float] = {}  # when each was
         for _ in range(number):
             self.start()
 
@@ -173,7 +177,9 @@ class Writers:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and not (told.exists() and told.stat().st_size):
             time.sleep(0.005)
+        time.sleep(rng.uniform(0, 0.3))  # until some rounds are kept and some are not
         child = self._children.pop(seed)
+        self.killed[seed] = time.monotonic()
         os.kill(child.pid or 0, signal.SIGKILL)
         child.join()
         self.start()
@@ -187,7 +193,13 @@ class Writers:
         return [int((self._folder / f"done-{seed}").read_text()) for seed in self._children]
 
 
-def check(url: str, folder: Path, lived: list[int], durability: Durability, kills: int) -> str:
+def check(
+    url: str,
+    folder: Path,
+    lived: list[int],
+    durability: Durability,
+    killed: Mapping[int, float] = MappingProxyType({}),
+) -> str:
     """All rounds, each once; counters exactly those of the rounds."""
     store = PostgresStore(url, keep_outputs=True)
     learner = Learner(STAGES, "uss-ts", seed=1, store=store)
@@ -198,17 +210,20 @@ def check(url: str, folder: Path, lived: list[int], durability: Durability, kill
     assert learner.evidence() == expected, "the counters are not those of the rounds"
     assert learner.rounds == len(records)
     learner.close()
-    acknowledged = {
-        tuple(map(int, line.split()))
-        for file in folder.glob("acknowledged-*")
-        for line in file.read_text().split("\n")[:-1]
-    }
-    lost = acknowledged - set(names)
-    if durability == "round" or not kills:
-        assert not lost, f"{len(lost)} acknowledged rounds are lost"
-    if not kills:
+    number, losses = 0, Losses()
+    for file in folder.glob("acknowledged-*"):
+        seed = int(file.name.split("-")[1])
+        acknowledged = read_acknowledged(file)
+        number += len(acknowledged)
+        lost = set(acknowledged) - set(names)
+        refuse_gaps(lost, names)
+        if seed in killed:
+            losses.add(killed[seed], [acknowledged[name] for name in lost])
+        if durability == "round" or seed not in killed:
+            assert not lost, f"{len(lost)} acknowledged rounds are lost"
+    if not killed:
         assert len(records) == sum(lived), f"{len(records)} of {sum(lived)} rounds are there"
-    return f"{len(records)} rounds, {len(acknowledged)} acknowledged, {len(lost)} lost, none twice"
+    return f"{len(records)} rounds, {number} acknowledged, none twice; {losses}"
 
 
 def stopped_at_once(
@@ -223,7 +238,7 @@ def stopped_at_once(
         server.stop("immediate")
         server.start()
     time.sleep(0.3)
-    return check(url, folder, writers.finish(), durability, 0)
+    return check(url, folder, writers.finish(), durability)
 
 
 def cut_during_commit(
@@ -239,7 +254,7 @@ def cut_during_commit(
         proxy._rate = 0.0
         lived = writers.finish()
         counted = f"{proxy.cut_before} cut before the COMMIT, {proxy.cut_after} after; "
-    return counted + check(url, folder, lived, durability, 0)
+    return counted + check(url, folder, lived, durability)
 
 
 def killed(server: postgres_server.Server, folder: Path, durability: Durability, kills: int) -> str:
@@ -250,7 +265,7 @@ def killed(server: postgres_server.Server, folder: Path, durability: Durability,
     for _ in range(kills):
         time.sleep(rng.uniform(0, 0.05))
         writers.kill(rng)
-    return check(url, folder, writers.finish(), durability, kills)
+    return check(url, folder, writers.finish(), durability, writers.killed)
 
 
 def main() -> None:

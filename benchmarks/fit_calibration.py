@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -87,12 +88,12 @@ def features(rates, box):
 def fit(dataset, points, replications, jobs):
     box = BOXES[dataset]
     rng = np.random.default_rng(2020)
-    sample = []
+    sample: list[Any] = []
     while len(sample) < points:
         rates = rng.uniform(box[:, 0], box[:, 1])
         if admissible(dataset, rates):
             sample.append(rates)
-    curves = {number: [] for number in INSTANCES}
+    curves: dict[int, list[Any]] = {number: [] for number in INSTANCES}
     for at, rates in enumerate(sample):
         for number in INSTANCES:
             count = max(replications // 5, 10) if number == 5 else replications

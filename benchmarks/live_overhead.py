@@ -1,54 +1,130 @@
-"""What a live round costs beside the stages: ratios measured in one run, chunk about chunk.
+"""What a live round costs beside the stages, in every mode, against river's Thompson sampling.
 
-    python benchmarks/live_overhead.py            # all; the first part needs `pip install river`
+    python benchmarks/live_overhead.py                # needs `pip install river` for the ratios
+    python benchmarks/live_overhead.py --markdown     # the table of docs/live.md
+    python benchmarks/live_overhead.py --against SRC  # and the same of another release's `src`
 
-1. begin + observe + end of a round of a three-stage cascade (USS-TS), against river's Thompson
-   sampling (`pull` + `update`, three arms, Beta rewards). In the "deep" stream all rounds call all
-   three stages; in the "undecided" one too, near a threshold, so that the distribution keeps moving
-   (the most expensive case); in the "shallow" one most rounds stop at once.
-2. `answer_many` against `answer` one by one, over outputs that are already there.
-3. `answer_async` with 1,000 items on their way at once, over stages that answer at once.
+1. begin + observe + end of a round of a three-stage cascade, in every mode of a learner in
+   memory, against `pull` + `update` of river (three arms, Beta rewards). In the "shallow" stream
+   most rounds stop at once, in the "deep" one all call all stages; in the "undecided" one too, near
+   a threshold, so that the distribution keeps moving (the most expensive case).
+2. A round of a cascade of 50 stages.
+3. `answer` and `answer_many` over outputs that are already there, and `answer_async` with 1,000
+   items on their way at once, over stages that answer at once.
 4. `import stopwise`, in a fresh interpreter.
 
-The two sides of a ratio take turns in short chunks, so that other work falls on both. Reported are
-the median over chunks, and the ratio of the fastest chunk of each side, which is what the machine
-does undisturbed.
+All take turns in short chunks, so that other work on the machine falls on all alike; what is
+reported is the fastest chunk of each, which is what the machine does undisturbed.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
+import os
 import random
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from stopwise.live import Cascade, Learner, Stage
+from stopwise.live import Cascade, Drift, Learner, Stage
 
-CHUNKS = 60
+Run = Callable[[int], None]
+STREAMS = {"shallow": 0.02, "deep": 0.4, "undecided": 0.115}
+PLAIN: dict[str, dict[str, Any]] = {
+    "uss-ts": {"policy": "uss-ts"},
+    "uss-ts-jump (default)": {},
+    "uss-voi-anytime": {"policy": "uss-voi-anytime"},
+    "full runs": {"full_run_rate": 0.05},
+    "on_round": {"on_round": lambda record: None},
+    "item budget": {"item_budget": 0.15},
+    "run budget": {"run_budget": 1e9},
+    "drift": {"drift": Drift()},
+    "shadow": {"mode": "shadow"},
+    "4 segments": {},
+    "4 segments, nothing lent": {"segment_strength": 0.0},
+}
+RENEWING: dict[str, dict[str, Any]] = {
+    "measured costs": {"measured": True},
+    "half_life": {"half_life": 1000},
+}
+
+
+class Side(NamedTuple):
+    """Something to time: its name, what to run, how many rounds in a chunk."""
+
+    name: str
+    run: Run
+    rounds: int
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description="What a live round costs beside the stages.")
+    parser.add_argument("--turns", type=int, default=40, help="chunks of each")
+    parser.add_argument("--only", default="", help="modes whose name contains this")
+    parser.add_argument("--markdown", action="store_true", help="write the table for the docs")
+    parser.add_argument("--json", action="store_true", help="write microseconds by name")
+    parser.add_argument("--against", help="folder with another release's source")
+    chosen = parser.parse_args()
+    sides = [one for one in all_sides() if chosen.only in one.name or one.name == "river"]
+    fastest = take_turns(sides, chosen.turns)
+    if chosen.json:
+        print(json.dumps(fastest))
+        return
+    before = measured_elsewhere(chosen.against, chosen.only, chosen.turns)
+    if before:
+        again = take_turns(sides, chosen.turns)
+        fastest = {name: min(value, again[name]) for name, value in fastest.items()}
+    (show_markdown if chosen.markdown else show)(fastest, before)
+    if not chosen.only:
+        print(f"import stopwise: {import_seconds():.3f} s (median of 5 fresh interpreters)")
+
+
+def all_sides() -> Iterable[Side]:
+    """All that is timed. What an earlier release does not have is left out."""
     try:
-        river = river_rounds()
+        yield Side("river", river_rounds(), 300)
     except ImportError:
-        print("river is not installed: the first comparison is left out", file=sys.stderr)
-        river = None
-    for name, disagreement in (("deep", 0.4), ("undecided", 0.115), ("shallow", 0.02)):
-        ours = live_rounds(disagreement)
-        if river is not None:
-            compare(f"live round, {name} stream", ours, "river pull + update", river, 300)
+        print("river is not installed: no ratios", file=sys.stderr)
+    for mode, settings in {**PLAIN, **RENEWING}.items():
+        for stream in STREAMS:
+            try:
+                run = live_rounds(stream, segments=4 if mode.startswith("4") else 1, **settings)
+            except Exception as error:  # noqa: BLE001  # of another release
+                print(f"{mode}: {type(error).__name__}: {error}", file=sys.stderr)
+            else:
+                yield Side(f"{mode}, {stream}", run, 300)
+    yield Side("50 stages, undecided", fifty_stages(), 10)
     one_by_one, many = cascades()
-    compare("answer_many, an item", many, "answer, an item", one_by_one, 2000)
-    print(f"answer_async, 1,000 at once: {async_microseconds():.2f} us a round (median of 20 runs)")
-    print(f"import stopwise: {import_seconds():.3f} s (median of 5 fresh interpreters)")
+    yield Side("answer", one_by_one, 500)
+    yield Side("answer_many", many, 5000)
+    yield Side("answer_async, 1,000 at once", at_once(), 1000)
 
 
-def river_rounds() -> Callable[[int], None]:
+def take_turns(sides: list[Side], turns: int) -> dict[str, float]:
+    """Microseconds per round in the fastest chunk of each."""
+    for side in sides:
+        side.run(5 * side.rounds)
+    fastest = dict.fromkeys((side.name for side in sides), float("inf"))
+    for _ in range(turns):
+        for name, run, rounds in sides:
+            start = time.perf_counter()
+            run(rounds)
+            spent = (time.perf_counter() - start) / rounds * 1e6
+            fastest[name] = min(fastest[name], spent)
+    return fastest
+
+
+# ---- what is timed ---------------------------------------------------------------------------
+
+
+def river_rounds() -> Run:
     from river import bandit, proba
 
     policy = bandit.ThompsonSampling(reward_obj=proba.Beta(), seed=1)
@@ -63,16 +139,41 @@ def river_rounds() -> Callable[[int], None]:
     return run
 
 
-def live_rounds(disagreement: float) -> Callable[[int], None]:
-    learner = Learner({"a": 0.0, "b": 0.1, "c": 0.1}, mistake_cost=1, seed=1)
+def live_rounds(stream: str, *, segments: int = 1, **settings: Any) -> Run:
+    learner = Learner({"a": 0.0, "b": 0.1, "c": 0.1}, mistake_cost=1, seed=1, **settings)
     rng = random.Random(1)
-    items = [
-        ["x", *("x" if rng.random() > disagreement else "y" for _ in range(2))] for _ in range(1000)
-    ]
+    p = STREAMS[stream]
+    items = [["x", *("x" if rng.random() > p else "y" for _ in range(2))] for _ in range(1000)]
+    names = [f"segment {at}" for at in range(segments)] if segments > 1 else [""]
+    costs = [0.0, 0.1, 0.1] if settings.get("measured") else [None] * 3
+
+    def run(number: int) -> None:
+        if settings.get("measured"):
+            for at in range(number):
+                outputs = items[at % 1000]
+                round = learner.begin()
+                for stage in range(round.depth + 1):
+                    round.observe(outputs[stage], costs[stage])
+                round.end()
+            return
+        for at in range(number):
+            outputs = items[at % 1000]
+            round = learner.begin(names[at % segments])
+            for stage in range(round.depth + 1):
+                round.observe(outputs[stage])
+            round.end()
+
+    return run
+
+
+def fifty_stages() -> Run:
+    learner = Learner([0.0, *[0.01] * 49], mistake_cost=1, seed=1)
+    rng = random.Random(1)
+    items = [["x" if rng.random() > 0.15 else "y" for _ in range(50)] for _ in range(100)]
 
     def run(number: int) -> None:
         for at in range(number):
-            outputs = items[at % 1000]
+            outputs = items[at % 100]
             round = learner.begin()
             for stage in range(round.depth + 1):
                 round.observe(outputs[stage])
@@ -81,33 +182,35 @@ def live_rounds(disagreement: float) -> Callable[[int], None]:
     return run
 
 
-def cascades() -> tuple[Callable[[int], None], Callable[[int], None]]:
+def cascades() -> tuple[Run, Run]:
     rng = np.random.default_rng(1)
     size = 5000
     truth = rng.integers(0, 10, size)
     tables = [np.where(rng.random(size) < p, truth, rng.integers(0, 10, size)) for p in (0.7, 0.9)]
     tables.append(truth)
+    lists = [table.tolist() for table in tables]
 
-    def build() -> Cascade:
-        def stage(at: int) -> Stage:
-            return Stage(f"model {at}", lambda xs: tables[at][xs], 0.1 * at, batch=True)
+    def single(at: int) -> Stage:
+        return Stage(f"model {at}", lambda x: lists[at][x], 0.1 * at)
 
-        return Cascade([stage(at) for at in range(3)], mistake_cost=1, seed=1)
+    def batch(at: int) -> Stage:
+        return Stage(f"model {at}", lambda xs: tables[at][xs], 0.1 * at, batch=True)
 
+    one = Cascade([single(at) for at in range(3)], mistake_cost=1, seed=1)
+    many = Cascade([batch(at) for at in range(3)], mistake_cost=1, seed=1)
     items = np.arange(size)
-    single, batched = build(), build()
 
     def one_by_one(number: int) -> None:
-        for item in items[: min(number, size)]:
-            single.answer(item)
+        for item in range(min(number, size)):
+            one.answer(item)
 
-    def many(number: int) -> None:
-        batched.answer_many(items[: min(number, size)], batch_size=size).collect()
+    def together(number: int) -> None:
+        many.answer_many(items[: min(number, size)], batch_size=size).collect()
 
-    return one_by_one, many
+    return one_by_one, together
 
 
-def async_microseconds(at_once: int = 1000) -> float:
+def at_once() -> Run:
     async def odd(item: int) -> int:
         return item & 1
 
@@ -117,41 +220,13 @@ def async_microseconds(at_once: int = 1000) -> float:
     stages = [Stage("a", odd, 0), Stage("b", one, 0.1), Stage("c", odd, 0.1)]
     cascade = Cascade(stages, mistake_cost=1, seed=1)
 
-    async def run() -> None:
-        await asyncio.gather(*(cascade.answer_async(item) for item in range(at_once)))
+    async def all_of(number: int) -> None:
+        await asyncio.gather(*(cascade.answer_async(item) for item in range(number)))
 
-    found = []
-    for _ in range(20):
-        start = time.perf_counter()
-        asyncio.run(run())
-        found.append((time.perf_counter() - start) / at_once * 1e6)
-    return statistics.median(found)
+    def run(number: int) -> None:
+        asyncio.run(all_of(min(number, 1000)))
 
-
-def compare(
-    name: str, ours: Callable[[int], None], other: str, theirs: Callable[[int], None], number: int
-) -> None:
-    ours(10 * number)
-    theirs(number)
-    mine, yours = [], []
-    for _ in range(CHUNKS):
-        mine.append(seconds(ours, number) / number)
-        yours.append(seconds(theirs, number) / number)
-    ratios = [b / a for a, b in zip(mine, yours, strict=True)]
-    low, middle, high = (statistics.quantiles(ratios, n=20)[at] for at in (0, 9, 18))
-    print(
-        f"{name}: {statistics.median(mine) * 1e6:.2f} us; {other}:"
-        f" {statistics.median(yours) * 1e6:.2f} us; ratio {middle:.2f}"
-        f" (5 % to 95 % of {CHUNKS} chunks: {low:.2f} to {high:.2f});"
-        f" fastest chunks {min(mine) * 1e6:.2f} us, {min(yours) * 1e6:.2f} us:"
-        f" {min(yours) / min(mine):.2f}"
-    )
-
-
-def seconds(run: Callable[[int], None], number: int) -> float:
-    start = time.perf_counter()
-    run(number)
-    return time.perf_counter() - start
+    return run
 
 
 def import_seconds() -> float:
@@ -160,6 +235,47 @@ def import_seconds() -> float:
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
         for _ in range(5)
     )
+
+
+# ---- what is shown ---------------------------------------------------------------------------
+
+
+def measured_elsewhere(folder: str | None, only: str, turns: int) -> dict[str, float]:
+    """The same figures for another release, in a process of its own."""
+    if folder is None:
+        return {}
+    command = [sys.executable, __file__, "--json", "--turns", str(turns), "--only", only]
+    found = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": folder}
+    )
+    figures: dict[str, float] = json.loads(found.stdout)
+    return figures
+
+
+def show(fastest: dict[str, float], before: dict[str, float]) -> None:
+    river = fastest.get("river")
+    for name, us in fastest.items():
+        line = f"{name:40} {us:8.2f} us"
+        if river is not None and "," in name and "answer" not in name:
+            line += f"   {river / us:6.2f} times river"
+        if name in before:
+            line += f"   {us / before[name]:6.2f} of the time before"
+        print(line)
+
+
+def show_markdown(fastest: dict[str, float], before: dict[str, float]) -> None:
+    del before
+    river = fastest.get("river", float("nan"))
+    print(f"| mode | {' | '.join(STREAMS)} |\n|---|{'---|' * len(STREAMS)}")
+    for mode in (*PLAIN, *RENEWING):
+        cells = [f"{mode}, {stream}" for stream in STREAMS]
+        times = [f"{fastest[c]:.1f} us ({river / fastest[c]:.1f})" for c in cells if c in fastest]
+        if times:
+            print(f"| {mode} | {' | '.join(times)} |")
+    for name, us in fastest.items():
+        if not name.endswith(tuple(f", {stream}" for stream in STREAMS)) or name.startswith("50"):
+            print(f"\n{name}: {us:.1f} us", end="")
+    print()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ script itself stays small), then runs, in turn and several times over:
 bare      scan_parquet(...).group_by(the four stages).agg(len), streaming engine
 count     what `stopwise analyze` counts: the same group-by, with the part of the log as a key
 analyze   all of `stopwise analyze --json`
+
+With --billed every stage also has a column of costs, which the bare query sums.
 """
 
 from __future__ import annotations
@@ -34,14 +36,22 @@ rows = int(result["len"].sum())
 COUNT = """
 from stopwise.logs.reading.counting import count
 from stopwise.logs.reading.layouts.opening import open_log
-from stopwise.logs.settings import Settings
-rows = count(open_log(path, Settings(stages=tuple(stages), costs=(0.1, 0.2, 0.3, 0.4)))).rows
+from stopwise.logs.settings import LogSettings
+rows = count(open_log(path, LogSettings(stages=tuple(stages), costs=(0.1, 0.2, 0.3, 0.4)))).rows
 """
 ANALYZE = """
 from stopwise.logs import analyze
 analysis = analyze(path, stages=stages, costs=[0.01, 0.02, 0.04, 0.08], mistake_cost=1)
 rows = analysis.to_dict()["rows"]
 """
+BARE_BILLED = """
+import polars
+sums = [polars.len()] + [polars.col(stage + ":cost").sum() for stage in stages]
+result = polars.scan_parquet(path).group_by(stages).agg(sums).collect(engine="streaming")
+rows = int(result["len"].sum())
+"""
+COUNT_BILLED = COUNT.replace(", costs=(0.1, 0.2, 0.3, 0.4)", "")
+ANALYZE_BILLED = ANALYZE.replace(" costs=[0.01, 0.02, 0.04, 0.08],", "")
 FRAME = """
 import json, resource, sys, time
 import numpy, polars, scipy.special  # imports are not what is measured
@@ -54,13 +64,15 @@ print(json.dumps({{"rows": rows, "seconds": seconds, "peak_gib": peak}}))
 """
 
 
-def write_log(path: Path, rows: int, seed: int = 0) -> None:
+def write_log(path: Path, rows: int, billed: bool = False, seed: int = 0) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(seed)
-    schema = pa.schema([(stage, pa.string()) for stage in STAGES])
+    fields = [(stage, pa.string()) for stage in STAGES]
+    fields += [(f"{stage}:cost", pa.float64()) for stage in STAGES if billed]
+    schema = pa.schema(fields)
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, rows, CHUNK):
             size = min(CHUNK, rows - start)
@@ -71,6 +83,9 @@ def write_log(path: Path, rows: int, seed: int = 0) -> None:
                 codes = np.where(rng.random(size) < error, other, truth).astype(np.int8)
                 coded = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(LABELS))
                 columns[stage] = coded.cast(pa.string())
+                if billed:
+                    bills = rng.lognormal(0, 0.5, size) * 1e-3
+                    columns[f"{stage}:cost"] = pa.array(np.round(bills, 6))
             writer.write_table(pa.table(columns, schema=schema))
 
 
@@ -88,15 +103,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=50_000_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--billed", action="store_true", help="costs are measured in the log")
     parser.add_argument("--folder", type=Path, default=None)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         path = Path(folder) / "log.parquet"
-        write_log(path, given.rows)
+        write_log(path, given.rows, given.billed)
         print(f"{given.rows:,} rows, {path.stat().st_size / 2**20:.0f} MiB")
-        runs: dict[str, list[dict[str, float]]] = {"bare": [], "count": [], "analyze": []}
+        bodies = {"bare": BARE, "count": COUNT, "analyze": ANALYZE}
+        if given.billed:
+            bodies = {"bare": BARE_BILLED, "count": COUNT_BILLED, "analyze": ANALYZE_BILLED}
+        runs: dict[str, list[dict[str, float]]] = {name: [] for name in bodies}
         for _ in range(given.repeats):
-            for name, body in (("bare", BARE), ("count", COUNT), ("analyze", ANALYZE)):
+            for name, body in bodies.items():
                 found = measure(body, path)
                 assert found["rows"] == given.rows
                 runs[name].append(found)
@@ -104,7 +123,7 @@ def main() -> None:
     for name, measured in runs.items():
         medians[name] = statistics.median(run["seconds"] for run in measured)
         peak = max(run["peak_gib"] for run in measured)
-        print(f"{name:8} {medians[name]:7.2f} s (median of {len(found)}), peak {peak:.2f} GiB")
+        print(f"{name:8} {medians[name]:7.2f} s (median of {len(measured)}), peak {peak:.2f} GiB")
     print(f"count / bare   {medians['count'] / medians['bare']:.2f}")
     print(f"analyze / bare {medians['analyze'] / medians['bare']:.2f}")
 

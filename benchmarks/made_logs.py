@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
@@ -61,23 +61,24 @@ def _classified() -> Iterator[MadeLog]:
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
     forest = RandomForestClassifier(100, random_state=0)
     bayes = GaussianNB()
-    yield _log("digits", *digits, [small, linear, forest], [1, 10, 100])
+    yield _log("digits", digits, [small, linear, forest], [1, 10, 100])
     yield _log(
-        "digits, 16 pixels", digits[0][:, ::4], digits[1], [bayes, linear, forest], [1, 4, 20]
+        "digits, 16 pixels", (digits[0][:, ::4], digits[1]), [bayes, linear, forest], [1, 4, 20]
     )
-    yield _log("cancer", *cancer, [small, linear, forest], [1, 4, 20])
-    yield _log("wine", *wine, [small, bayes, forest], [1, 4, 20])
+    yield _log("cancer", cancer, [small, linear, forest], [1, 4, 20])
+    yield _log("wine", wine, [small, bayes, forest], [1, 4, 20])
     for classes in (2, 4):
         data = make_classification(
             6000, 20, n_informative=10, n_classes=classes, class_sep=0.9, flip_y=0.03,
             random_state=classes,
         )  # fmt: skip
         name = f"made, {classes} classes"
-        yield _log(name, *data, [linear, small, forest], [1, 5, 30])
-        yield _log(f"{name}, 4 stages", *data, [bayes, linear, small, forest], [1, 2, 8, 60])
+        yield _log(name, data, [linear, small, forest], [1, 5, 30])
+        yield _log(f"{name}, 4 stages", data, [bayes, linear, small, forest], [1, 2, 8, 60])
 
 
-def _log(name: str, x: np.ndarray, y: np.ndarray, models: list, costs: list[float]) -> MadeLog:
+def _log(name: str, data: tuple[Any, Any], models: list, costs: list[float]) -> MadeLog:
+    x, y = data
     order = np.random.default_rng(0).permutation(len(y))
     x, y = x[order], y[order]
     codes, confidences = [], []

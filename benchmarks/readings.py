@@ -16,6 +16,7 @@ import argparse
 import numpy as np
 import polars as pl
 
+from stopwise.estimating import estimate
 from stopwise.logs import LogSettings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.readings import readings_of
@@ -83,11 +84,12 @@ def judge(kind: str, rng: np.random.Generator) -> dict[str, list[float]]:
     frame = pl.DataFrame({name: codes[:, at] for at, name in enumerate(names)})
     counts = count(open_log(frame, LogSettings(stages=names, costs=tuple(own))))
     spent = np.cumsum(own)
+    estimated = estimate(counts.codes, counts.number)
     found: dict[str, list[float]] = {reading: [] for reading in READINGS}
     for mistake_cost in np.geomspace(spent[-1] / 2, 100 * spent[-1], 24):
         settings = LogSettings(stages=names, costs=tuple(own), mistake_cost=float(mistake_cost))
         verdict = judge_counts(counts, settings, families=1)
-        readings = readings_of(verdict, settings, counts)
+        readings = readings_of(verdict, settings, counts, estimated)
         totals = errors + spent / mistake_cost
         stages = {"headline": readings.headline_stage, "weak-dominance": readings.weak_dominance,
                   "minimax": readings.minimax}  # fmt: skip

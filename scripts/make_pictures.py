@@ -5,8 +5,6 @@ Run it after a change of what is drawn: `make pictures`, and look at what change
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,8 @@ import stopwise as sw
 from stopwise.logs.reporting import plots
 from stopwise.storage import write_whole
 
-PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
-ERROR_RATES = {"rule": 0.30, "small model": 0.06, "large model": 0.04}
-COSTS = {"rule": 0, "small model": 1, "large model": 5}
+DOCS = Path(__file__).parents[1] / "docs"
+PICTURES = DOCS / "pictures"
 
 
 def example_analysis() -> sw.Analysis:
@@ -27,23 +24,23 @@ def example_analysis() -> sw.Analysis:
     return sw.analyze(sw.example_log(), **sw.example_settings())
 
 
-def tutorial_cascade() -> sw.Cascade:
-    """The three simulated stages of the tutorial after 2,000 messages."""
+def digits_frontier() -> str:
+    """The drawing that the code of the per-item tutorial makes."""
+    page = (DOCS / "per-item-tutorial.md").read_text(encoding="utf-8")
+    code = [part.split("```")[0] for part in page.split("```python\n")[1:]]
+    names: dict[str, Any] = {}
+    exec("\n".join(code[:3]), names)
+    picture: str = names["picture"]
+    return picture
 
-    def noisy(name: str) -> Callable[[Any], str]:
-        def call(message: Any) -> str:
-            number, truth = message
-            wrong = random.Random(f"{name} {number}").random() < ERROR_RATES[name]
-            return {"spam": "ham", "ham": "spam"}[truth] if wrong else truth
 
-        return call
-
-    stages = [sw.Stage(name, noisy(name), cost=COSTS[name]) for name in ERROR_RATES]
-    cascade = sw.Cascade(stages, mistake_cost=40, seed=1)
-    truths = random.Random(0)
-    for number in range(2000):
-        cascade.answer((number, truths.choice(["spam", "ham"])))
-    return cascade
+def gallery_learner() -> sw.Learner:
+    """The learner that the first code of the engineers' gallery leaves behind."""
+    page = (DOCS / "gallery" / "engineer.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    learner: sw.Learner = names["learner"]
+    return learner
 
 
 def regret_curves() -> Axes:
@@ -81,8 +78,9 @@ def main() -> None:
     analysis = example_analysis()
     write_whole(PICTURES / "verdict.svg", alone(plots.strip(analysis)))
     write_whole(PICTURES / "ladder.svg", alone(plots.ladder(analysis.verdict, 1)))
+    write_whole(PICTURES / "per-item.svg", alone(digits_frontier()))
     save(analysis.plot(), "stages")
-    save(tutorial_cascade().learner.report().plot(), "live")
+    save(gallery_learner().report().plot(), "live")
     save(regret_curves(), "regret")
 
 

@@ -1,10 +1,10 @@
-"""Random evidence and costs, for tests over many situations."""
+"""Random evidence, costs and problems, for tests over many situations."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from stopwise import Costs, Evidence
+from stopwise import Costs, Evidence, Problem
 
 
 def random_evidence(rng: np.random.Generator, count: int, most: int) -> Evidence:
@@ -17,3 +17,18 @@ def random_evidence(rng: np.random.Generator, count: int, most: int) -> Evidence
 def random_costs(rng: np.random.Generator, count: int) -> Costs:
     steps = rng.random(count) * rng.choice([0.05, 0.3, 1.2]) * (rng.random(count) < 0.8)
     return Costs.from_cumulative(tuple(np.cumsum(steps).tolist()))
+
+
+def random_problem(rng: np.random.Generator, count: int) -> Problem:
+    """A random joint distribution over a few hundred patterns, with errors falling with depth."""
+    number = int(rng.integers(20, 300))
+    truth = rng.integers(0, 2, size=number)
+    wrong = np.sort(rng.random(count) * 0.5)[::-1]
+    flips = rng.random((number, count)) < wrong
+    p = rng.dirichlet(np.ones(number))
+    patterns = [
+        (int(y), (y ^ flip).tolist(), float(w))
+        for y, flip, w in zip(truth, flips.astype(int), p, strict=True)
+    ]
+    costs = np.cumsum(rng.random(count) * rng.choice([0.1, 0.3]))
+    return Problem.from_patterns(patterns, Costs.from_cumulative(tuple(costs)))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import doctest
 import importlib
 import importlib.util
 import inspect
+import io
 import os
 import re
 import shlex
@@ -27,8 +30,9 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+NUMBA = importlib.util.find_spec("numba") is not None
 # Other tests run these with their commands, or against a service.
-RUN_ELSEWHERE = ("analyze.md", "audit.md", "logs-at-scale.md", "sweep.md", "api.md")
+RUN_ELSEWHERE = ("analyze.md", "audit.md", "logs-at-scale.md", "sweep.md", "api.md", "how-to.md")
 
 
 def blocks(page, kind):
@@ -38,6 +42,12 @@ def blocks(page, kind):
 
 WITH_CODE = [page for page in PAGES if blocks(page, "python") and page.name not in RUN_ELSEWHERE]
 WITH_COMMANDS = [page for page in PAGES if blocks(page, "console")]
+
+
+def same_output(shown: str, printed: str) -> bool:
+    """As in examples of docstrings: lines may be broken anywhere, and "..." stands for anything."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return bool(printed.strip()) and doctest.OutputChecker().check_output(shown, printed, flags)
 
 
 def command_line() -> Any:
@@ -58,8 +68,15 @@ def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {})
     module = types.ModuleType("page")  # a module that can be found, since policies are pickled
     monkeypatch.setitem(sys.modules, "page", module)
-    for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec", dont_inherit=True), vars(module))
+    printed = io.StringIO()
+    for _, kind, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        if kind == "python":
+            printed = io.StringIO()
+            code = compile(textwrap.dedent(block), page.name, "exec", dont_inherit=True)
+            with contextlib.redirect_stdout(printed):
+                exec(code, vars(module))
+        elif kind == "output" and NUMBA:  # what the block before prints; other engine, other draws
+            assert same_output(textwrap.dedent(block), printed.getvalue()), printed.getvalue()
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
 

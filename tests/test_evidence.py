@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import operator
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ def prefixes(count):
 
 def recount(count, rounds):
     """Independent: dictionaries of pairs, and switches read off the answers in order."""
-    seen, disagreed, once, twice = {}, {}, 0, 0
+    seen: dict[Any, int] = {}
+    disagreed: dict[Any, int] = {}
+    once = twice = 0
     for prefix in rounds:
         answers = [(stage, value) for stage, value in enumerate(prefix) if value is not None]
         for at, (j, right) in enumerate(answers):

@@ -34,7 +34,7 @@ def named(requirements):
     return names - {"stopwise"}
 
 
-@pytest.mark.parametrize("name", ["dev", "bench"])
+@pytest.mark.parametrize("name", ["dev", "bench", "clients"])
 def test_the_lock_holds_every_pin_with_hashes(name):
     wanted, locked = pins(f"{name}.txt"), pins(f"{name}.lock")
     assert wanted

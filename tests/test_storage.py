@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
+import stopwise
 from stopwise import StopwiseError
 from stopwise.storage import write_whole
 
@@ -59,3 +61,21 @@ def test_a_link_stays_a_link_and_a_mode_stays(tmp_path):
 def test_private_files_are_their_owners_alone(tmp_path):
     write_whole(tmp_path / "new.json", "{}", private=True)
     assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o600
+
+
+def test_whole_files_are_written_in_one_place() -> None:
+    """A second way to write a file would be a second durability.
+
+    The note beside compiled code may be lost: what it stands for is then compiled again.
+    """
+    package = Path(stopwise.__file__).parent
+    allowed = {"storage.py", "simulation/kernels/cache.py"}
+    found = set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in ("write_text", "write_bytes"):
+                found.add(path.relative_to(package).as_posix())
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.replace", "os.rename"):
+                found.add(path.relative_to(package).as_posix())
+    assert found <= allowed
+    assert found >= {"simulation/kernels/cache.py"}, "the search finds what there is"

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from stopwise.live.calling.stage import Reported, Stage, stage
     from stopwise.live.cascade import Cascade
     from stopwise.live.learner import Learner
+    from stopwise.live.stores.databases.sqlite import SqliteStore
     from stopwise.live.stores.round_log import RoundLog
-    from stopwise.live.stores.sqlite import SqliteStore
     from stopwise.live.watching.report import LiveReport
     from stopwise.logs.agreeing.promise import Promise, promise
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
@@ -80,7 +80,7 @@ _WHERE = {
     "Report": "stopwise.live",  # the name of LiveReport in earlier releases
     "Reported": "stopwise.live.calling.stage",
     "RoundLog": "stopwise.live.stores.round_log",
-    "SqliteStore": "stopwise.live.stores.sqlite",
+    "SqliteStore": "stopwise.live.stores.databases.sqlite",
     "Stage": "stopwise.live.calling.stage",
     "stage": "stopwise.live.calling.stage",
     # policies on known problems

@@ -100,6 +100,7 @@ def lazy_names(
         raise AttributeError(f"module {package!r} has no attribute {name!r}{advice}")
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *where})
+        # What is for users, without what the package's own file imports.
+        return sorted({*getattr(sys.modules[package], "__all__", ()), *where})
 
     return get, names

@@ -12,6 +12,8 @@ from stopwise.paper.comparison import check_claims, compare
 from stopwise.paper.experiments import list_runs
 from stopwise.paper.running import CurvePoint, PaperSettings, RunResult
 
+pytestmark = pytest.mark.numba
+
 
 def run(runs, replications):
     settings = PaperSettings(replications=replications, seed=1)

@@ -89,7 +89,7 @@ def test_problems_can_be_simulated(full):
     problem = full[0] / "problems" / "pima-3-calibrated.json"
     args = ["simulate", str(problem), "--replications", "2", "--horizon", "20", "--json"]
     result = CliRunner().invoke(build_app(), [*args, "--jobs", "1"])
-    again = json.loads(result.output)["regret"]["mean"]
+    again = json.loads(result.stdout)["regret"]["mean"]
     kept = read(full[0] / "regret.csv")
     ours = next(
         row for row in kept

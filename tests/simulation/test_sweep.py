@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -79,7 +80,7 @@ def test_resumes_without_doing_anything_twice(
 ) -> None:
     import stopwise.simulation.sweep as module
 
-    calls = []
+    calls: list[Any] = []
     real = module.simulate
 
     def counted(*arguments: object, **settings: object) -> object:
@@ -176,6 +177,7 @@ def test_grid_errors(folder: Path, change: tuple[str, str], message: str) -> Non
         read(folder, GRID.replace(*change))
 
 
+@pytest.mark.numba
 def test_example_of_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
     blocks = dict(re.findall(r"```(\w+)\n(.*?)```", page, flags=re.DOTALL))
@@ -185,7 +187,8 @@ def test_example_of_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert command[0] == "stopwise"
     shown = run(command[1:])
     assert "16 cells (0 were done before) in results/sweep.parquet" in shown
-    exec(blocks["python"], space := {})
+    space: dict[str, Any] = {}
+    exec(blocks["python"], space)
     assert len(space["best"]) == 4 * 2
     documented = re.findall(r"^\| (`.*?`) \|", page, flags=re.MULTILINE)
     names = [name for cell in documented for name in re.findall(r"`(\w+)`", cell)]

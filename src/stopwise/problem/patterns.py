@@ -25,14 +25,17 @@ def code_patterns(
     """Code (truth, outputs, probability) triples; equal patterns are merged.
 
     Returns:
-        A table (a row a pattern: truth, then outputs), the probabilities, and the coded labels.
+        A table with one row per pattern (truth, then outputs), the probabilities, and the labels.
 
     >>> code_patterns([("a", ["a", "b"], 0.5), ("a", ["a", "b"], 0.5)], 2)
     (array([[0, 0, 1]]), array([1.]), ('a', 'b'))
     """
     codes: dict[Hashable, int] = {}
     merged: dict[tuple[int, ...], float] = {}
-    for at, (truth, outputs, p) in enumerate(patterns):
+    for at, pattern in enumerate(patterns):
+        if isinstance(pattern, str) or not isinstance(pattern, Sequence) or len(pattern) != 3:
+            raise fail(f"patterns[{at}]", pattern, "truth, outputs and probability")
+        truth, outputs, p = pattern
         if isinstance(outputs, (str, bytes)) or not isinstance(outputs, Sequence | np.ndarray):
             raise fail(f"patterns[{at}].outputs", outputs, "a list, one output for each stage")
         if len(outputs) != stage_count:

@@ -7,26 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stopwise.cli.shared.log_options import (
-    AbstentionsOption,
-    CallsOption,
-    CostsOption,
-    ExampleOption,
-    FeaturesOption,
-    ItemOption,
-    LayoutOption,
-    LevelOption,
-    LogFileOption,
-    MaxLabelsOption,
-    MistakeCostOption,
-    SegmentOption,
-    SettingsFileOption,
-    SqlOption,
-    StagesOption,
-    TrailingBlanksOption,
-    TruthOption,
-    log_and_settings,
-)
+from stopwise.cli.shared.log_options import ChosenLog, reads_log
 from stopwise.cli.shared.run_options import AsJsonOption
 
 if TYPE_CHECKING:
@@ -35,36 +16,16 @@ if TYPE_CHECKING:
     from stopwise.logs.analysis import Analysis
 
 
+@reads_log("segment", "truth", "level", "features", "abstentions", "reading", "sql")
 def command(
-    log: LogFileOption = None,
-    stages: StagesOption = None,
-    costs: CostsOption = None,
-    mistake_cost: MistakeCostOption = None,
-    segment: SegmentOption = None,
-    truth: TruthOption = None,
+    log: ChosenLog,
     report: Annotated[
         Path | None, typer.Option(help="Write one self-contained HTML page with plots.")
     ] = None,
     as_json: AsJsonOption = False,
-    settings: SettingsFileOption = None,
-    item: ItemOption = None,
-    layout: LayoutOption = None,
-    level: LevelOption = None,
-    max_labels: MaxLabelsOption = None,
-    trailing_blanks: TrailingBlanksOption = None,
     per_item: Annotated[
         bool, typer.Option("--per-item", help="Say also what deciding per item would be worth.")
     ] = False,
-    features: FeaturesOption = None,
-    abstentions: AbstentionsOption = None,
-    reading: Annotated[
-        str | None,
-        typer.Option(
-            help="What the first sentence is based on: auto, certain, weak-dominance, estimated or"
-            " minimax. [auto]"
-        ),
-    ] = None,
-    calls: CallsOption = None,
     agree: Annotated[
         float | None,
         typer.Option(
@@ -78,8 +39,6 @@ def command(
             help="Seed of the random choice of items that --agree sends to the last stage to check."
         ),
     ] = 0,
-    sql: SqlOption = None,
-    example: ExampleOption = False,
 ) -> None:
     """Say where a cascade should stop, from a log of its outputs, without labels.
 
@@ -115,35 +74,36 @@ def command(
     """
     from stopwise.cli.shared.output import print_json, progress_bar, read_text
 
-    source, chosen = log_and_settings(
-        log, example, settings, sql,
-        stages=stages, costs=costs, mistake_cost=mistake_cost, segment=segment, truth=truth,
-        item=item, layout=layout, level=level, max_labels=max_labels,
-        trailing_blanks=trailing_blanks, abstentions=abstentions, reading=reading, calls=calls,
-        features=features,
-    )  # fmt: skip
+    source, settings, _ = log
     if agree is not None:
         from stopwise.cli.logs.promise import run
 
-        run(source, chosen, agree, seed=seed, as_json=as_json)
+        run(source, settings, agree, seed=seed, as_json=as_json)
         return
-    if isinstance(source, str) and source.endswith(".json"):
+    if isinstance(source, str) and source.endswith(".json") and not _is_snapshot(source):
         from stopwise.evidence import Evidence
         from stopwise.logs.analysis import analyze_evidence
 
         evidence = Evidence.from_json(read_text(Path(source)))
-        analysis = analyze_evidence(evidence, chosen, name=str(source))
+        analysis = analyze_evidence(evidence, settings, name=str(source))
     else:
         from stopwise.logs.analysis import analyze
 
         with progress_bar("counting", quiet=as_json):
-            analysis = analyze(source, chosen, per_item=per_item)
+            analysis = analyze(source, settings, per_item=per_item)
     if report is not None:
         analysis.write_report(report)
     if as_json:
         print_json(analysis.to_dict())
     else:
         _print(analysis, report)
+
+
+def _is_snapshot(source: str) -> bool:
+    """Whether a file is what a learner saved; a file that cannot be read is told of later."""
+    from stopwise.logs.reading.live import find_stored
+
+    return Path(source).is_file() and find_stored(source) is not None
 
 
 def _print(analysis: Analysis, report: Path | None) -> None:
@@ -289,30 +249,11 @@ def _mistake_cost_table(analysis: Analysis) -> Any:
 def _segment_table(analysis: Analysis) -> Any:
     from rich.table import Table
 
-    from stopwise.logs.formatting import amount
+    from stopwise.logs.reporting.stage_table import SEGMENT_TITLES, segment_rows
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in (
-        "segment",
-        "items",
-        "stop at",
-        "reading",
-        "saves per item",
-    ):
+    for title in SEGMENT_TITLES:
         table.add_column(title, justify="right" if title in ("items", "saves per item") else "left")
-    for segment in analysis.segments:
-        verdict, readings = segment.verdict, segment.readings
-        if verdict is None or readings is None or readings.headline_stage is None:
-            table.add_row(segment.name, f"{segment.rows:,}", "-", "too few common items")
-            continue
-        table.add_row(
-            segment.name,
-            f"{segment.rows:,}",
-            verdict.stages[readings.headline_stage],
-            readings.headline_reading,
-            amount(
-                verdict.costs.cumulative[verdict.baseline]
-                - verdict.costs.cumulative[readings.headline_stage]
-            ),
-        )
+    for row in segment_rows(analysis):
+        table.add_row(*row)
     return table

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stopwise.cli.shared.log_options import (
-    AbstentionsOption,
-    CallsOption,
-    CostsOption,
-    ExampleOption,
-    ItemOption,
-    LayoutOption,
-    LevelOption,
-    LogFileOption,
-    MaxLabelsOption,
-    MistakeCostOption,
-    SettingsFileOption,
-    SqlOption,
-    StagesOption,
-    TrailingBlanksOption,
-    log_and_settings,
-)
+from stopwise.checks import StopwiseError
+from stopwise.cli.shared.log_options import ChosenLog, reads_log
 from stopwise.cli.shared.run_options import AsJsonOption
 
 if TYPE_CHECKING:
@@ -31,13 +17,12 @@ if TYPE_CHECKING:
 
     from stopwise.logs.auditing.audit import Audit, AuditPlan, PairFinding
     from stopwise.logs.auditing.simulation import AuditSimulation
+    from stopwise.logs.items.labelling import ItemAudit
 
 
+@reads_log("level", "abstentions", "sql")
 def command(
-    log: LogFileOption = None,
-    stages: StagesOption = None,
-    costs: CostsOption = None,
-    mistake_cost: MistakeCostOption = None,
+    log: ChosenLog,
     labels: Annotated[
         Path | None,
         typer.Option(help="The file to be labelled, and read back. [LOG.to-label.csv]"),
@@ -45,7 +30,16 @@ def command(
     state: Annotated[
         Path | None, typer.Option(help="Where labels are kept between runs. [LOG.audit.json]")
     ] = None,
-    batch: Annotated[int, typer.Option(help="Items to label at a time.")] = 20,
+    batch: Annotated[
+        int | None, typer.Option(help="Items to label at a time. [20; 30 with --per-item]")
+    ] = None,
+    per_item: Annotated[
+        bool,
+        typer.Option(
+            "--per-item",
+            help="Label for a rule that decides per item: see **fit --labels**.",
+        ),
+    ] = False,
     tolerance: Annotated[
         float, typer.Option(help="A difference in cost per item that does not matter to you.")
     ] = 0.0,
@@ -77,16 +71,6 @@ def command(
         typer.Option(help="Seed of the random order in which items are chosen for labelling. [0]"),
     ] = None,
     as_json: AsJsonOption = False,
-    settings: SettingsFileOption = None,
-    item: ItemOption = None,
-    layout: LayoutOption = None,
-    level: LevelOption = None,
-    max_labels: MaxLabelsOption = None,
-    trailing_blanks: TrailingBlanksOption = None,
-    abstentions: AbstentionsOption = None,
-    calls: CallsOption = None,
-    sql: SqlOption = None,
-    example: ExampleOption = False,
 ) -> None:
     """Find the best stage with as few labels as possible, and stop as soon as it is settled.
 
@@ -101,18 +85,25 @@ def command(
     How many labels would it have taken, against labelling at random?
 
     **stopwise audit --example --simulate-with truth**
+
+    For a rule that decides per item 30 labels settle most of what matters: whom to believe where
+    stages differ. They are kept in the same file, and say what they bought:
+
+    **stopwise audit log.csv ... --per-item**
     """
     from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.logs.auditing.audit import plan_audit
 
-    source, chosen = log_and_settings(
-        log, example, settings, sql,
-        stages=stages, costs=costs, mistake_cost=mistake_cost, truth=simulate_with, item=item,
-        layout=layout, level=level, max_labels=max_labels, trailing_blanks=trailing_blanks,
-        abstentions=abstentions, calls=calls,
-    )  # fmt: skip
-    plan = plan_audit(source, chosen, tolerance=tolerance, strict=strict, show=show)
+    source, settings, example = log
     if simulate_with is not None:
+        settings = replace(settings, truth=simulate_with)
+    plan = plan_audit(source, settings, tolerance=tolerance, strict=strict, show=show)
+    if simulate_with is not None:
+        if per_item:
+            raise StopwiseError(
+                "audit: --per-item and --simulate-with do not go together; see what labels of a"
+                " truth column buy with fit --truth COLUMN --labels 30"
+            )
         from stopwise.logs.auditing.simulation import simulate_audit
 
         with progress_bar("audits", quiet=as_json) as progress:
@@ -124,7 +115,7 @@ def command(
         else:
             _print_simulation(result, plan.rows.notes)
         return
-    from stopwise.logs.auditing.files import advance, audit_dict
+    from stopwise.logs.auditing.files import advance, audit_dict, hand_out, take_in
 
     # Beside the log, but never inside the installed package.
     base = Path("example" if example else source if isinstance(source, str) else "log")
@@ -136,11 +127,46 @@ def command(
     labels = labels or base.with_name(base.stem + ".to-label.csv")
     state = state or base.with_name(base.stem + ".audit.json")
     page_path = labels.with_suffix(".html") if page else None
-    audit = advance(plan, state, labels, batch=batch, seed=seed, blind=blind, page_path=page_path)
+    if per_item:
+        from stopwise.logs.items.labelling import ENOUGH, assess_items
+
+        so_far = take_in(plan, state, labels, seed)
+        found = assess_items(plan, so_far.order, so_far.truth, batch or ENOUGH, so_far.notes)
+        hand_out(plan, found.next_items, labels, blind=blind, page_path=page_path)
+        if as_json:
+            print_json({**found.to_dict(), "labels_file": str(labels), "state_file": str(state)})
+        else:
+            _print_items(found, labels, state)
+        return
+    audit = advance(
+        plan, state, labels, batch=20 if batch is None else batch, seed=seed, blind=blind,
+        page_path=page_path,
+    )  # fmt: skip
     if as_json:
         print_json(audit_dict(audit, plan, labels))
     else:
         _print(plan, audit, labels)
+
+
+def _print_items(found: ItemAudit, labels: Path, state: Path) -> None:
+    from rich.console import Console
+
+    from stopwise.logs.formatting import counted
+
+    console = Console(highlight=False)
+    if found.next_items:
+        text = (
+            f"Fill in the column 'label' of {labels} ({counted(len(found.next_items), 'item')}, at"
+            f" random among the {found.differing:,} of {counted(found.items, 'item')} whose outputs"
+            " differ) and run this again."
+        )
+    else:
+        text = f"Enough labels. Make the rule with: stopwise fit ... --labels {state}"
+    console.print(text, style="bold", markup=False)
+    for note in found.notes:
+        console.print(f"Note: {note.rstrip('.')}.", style="yellow", markup=False)
+    if found.bought.labels:
+        console.print(f"{found.bought.sentence()} (estimated with these labels).", markup=False)
 
 
 def _print(plan: AuditPlan, audit: Audit, labels: Path) -> None:
@@ -229,11 +255,13 @@ def _print_simulation(result: AuditSimulation, notes: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from stopwise.logs.formatting import counted
+
     console = Console(highlight=False)
     form = result.to_dict()
     console.print(
-        f"{form['optimal_stage']} is the best stage of these {result.items:,} items; its stages in"
-        f" question differ on {result.worth_labelling:,} of them.",
+        f"{form['optimal_stage']} is the best stage of these {counted(result.items, 'item')}; its"
+        f" stages in question differ on {result.worth_labelling:,} of them.",
         style="bold",
         markup=False,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from stopwise.policies.per_item.alone import AloneRule
+    from stopwise.policies.per_item.alone.rule import AloneRule
     from stopwise.policies.per_item.logistic.rule import LogisticRule
     from stopwise.policies.per_item.rule import Rule
 
@@ -27,9 +27,9 @@ def command(
     from rich.console import Console
 
     from stopwise.cli.shared.output import print_json
-    from stopwise.logs.formatting import amount
+    from stopwise.logs.formatting import amount, counted
     from stopwise.logs.items.fitting import read_rule
-    from stopwise.policies.per_item.alone import AloneRule
+    from stopwise.policies.per_item.alone.rule import AloneRule
     from stopwise.policies.per_item.rule import Rule
 
     found = read_rule(rule)
@@ -45,7 +45,7 @@ def command(
     console = Console(highlight=False)
     console.print(
         f"{rule}: {' > '.join(found.stages)}; a mistake costs"
-        f" {amount(found.costs.mistake_cost)}; from {items:,} items",
+        f" {amount(found.costs.mistake_cost)}; from {counted(items, 'item')}",
         markup=False,
     )
     console.print(lines)

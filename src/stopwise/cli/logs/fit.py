@@ -8,31 +8,13 @@ from typing import Annotated
 
 import typer
 
-from stopwise.cli.shared.log_options import (
-    CallsOption,
-    CostsOption,
-    ExampleOption,
-    FeaturesOption,
-    ItemOption,
-    LayoutOption,
-    LogFileOption,
-    MaxLabelsOption,
-    MistakeCostOption,
-    SettingsFileOption,
-    StagesOption,
-    TrailingBlanksOption,
-    TruthOption,
-    log_and_settings,
-)
+from stopwise.cli.shared.log_options import ChosenLog, reads_log
 
 
+@reads_log("truth", "features")
 def command(
-    log: LogFileOption = None,
+    log: ChosenLog,
     out: Annotated[Path, typer.Option(help="The file to write the rule to.")] = Path("rule.json"),
-    stages: StagesOption = None,
-    costs: CostsOption = None,
-    mistake_cost: MistakeCostOption = None,
-    calls: CallsOption = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -54,20 +36,13 @@ def command(
         ),
     ] = None,
     labels: Annotated[
-        int,
+        str,
         typer.Option(
-            help="Use this many right answers of the --truth column to choose the reference; -1 for"
-            " all."
+            help="Labels that choose the reference: a file that **audit --per-item** wrote and"
+            " somebody filled in (CSV), or what it keeps (JSON); or a number of right answers of"
+            " the --truth column, -1 for all."
         ),
-    ] = 0,
-    features: FeaturesOption = None,
-    truth: TruthOption = None,
-    settings: SettingsFileOption = None,
-    item: ItemOption = None,
-    layout: LayoutOption = None,
-    max_labels: MaxLabelsOption = None,
-    trailing_blanks: TrailingBlanksOption = None,
-    example: ExampleOption = False,
+    ] = "0",
 ) -> None:
     """Fit a rule that decides per item where to stop, and write it as readable JSON.
 
@@ -84,23 +59,32 @@ def command(
     **stopwise fit log.csv --stages small,middle,large --costs 1,5,20 --mistake-cost 40 --calls
     alone**
 
+    With labels of a few items on which stages differ; **stopwise audit --per-item** picks them:
+
+    **stopwise fit log.csv ... --labels log.audit.json**
+
     A live cascade takes the file: **Cascade(stages, rule="rule.json")**. See what it does with
     **stopwise explain rule.json**, and what it is worth with **stopwise analyze --per-item**.
     """
-    from stopwise.logs.items.fitting import fit, write_rule
+    from stopwise.logs.formatting import counted
+    from stopwise.logs.items.fitting import fit_with_labels, write_rule
     from stopwise.policies.per_item.rule import Rule
 
-    source, chosen = log_and_settings(
-        log, example, settings,
-        stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
-        layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks, features=features,
-        calls=calls,
-    )  # fmt: skip
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
-        rule = fit(source, chosen, policy=policy, reference=reference, trust=trust, labels=labels)
+        rule, bought = fit_with_labels(
+            log.source, log.settings, policy=policy, reference=reference, trust=trust,
+            labels=_number_or_file(labels),
+        )  # fmt: skip
     for note in notes:
         typer.echo(f"Note: {note.message}", err=True)
     write_rule(rule, out)
     items = rule.counts.rounds if isinstance(rule, Rule) else rule.rows
-    typer.echo(f"wrote {out}: {len(rule.stages)} stages, {items:,} items")
+    typer.echo(f"wrote {out}: {len(rule.stages)} stages, {counted(items, 'item')}")
+    if bought is not None:
+        typer.echo(f"{bought.sentence()} (estimated with these labels)")
+
+
+def _number_or_file(text: str) -> int | Path:
+    """How many labels to take from the truth column, or a file of labels."""
+    return int(text) if text.lstrip("-").isdecimal() else Path(text)

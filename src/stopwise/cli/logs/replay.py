@@ -7,39 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from stopwise.checks import fail
-from stopwise.cli.shared.log_options import (
-    AbstentionsOption,
-    CallsOption,
-    CostsOption,
-    ExampleOption,
-    FeaturesOption,
-    ItemOption,
-    LayoutOption,
-    LogFileOption,
-    MaxLabelsOption,
-    MistakeCostOption,
-    SettingsFileOption,
-    SqlOption,
-    StagesOption,
-    TrailingBlanksOption,
-    TruthOption,
-    log_and_settings,
-)
+from stopwise.cli.shared.log_options import ChosenLog, reads_log
 from stopwise.cli.shared.run_options import AsJsonOption, JobsOption
 
 if TYPE_CHECKING:
     from stopwise.logs.replaying.replay import Replay
 
 
+@reads_log("truth", "abstentions", "features", "sql")
 def command(
-    log: LogFileOption = None,
+    log: ChosenLog,
     policy: Annotated[
         str, typer.Option(help="A name from `stopwise policies`, with settings after a colon.")
     ] = "uss-ts",
-    stages: StagesOption = None,
-    costs: CostsOption = None,
-    mistake_cost: MistakeCostOption = None,
-    truth: TruthOption = None,
     order: Annotated[
         str,
         typer.Option(
@@ -51,16 +31,6 @@ def command(
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     jobs: JobsOption = -1,
     as_json: AsJsonOption = False,
-    settings: SettingsFileOption = None,
-    item: ItemOption = None,
-    layout: LayoutOption = None,
-    max_labels: MaxLabelsOption = None,
-    trailing_blanks: TrailingBlanksOption = None,
-    abstentions: AbstentionsOption = None,
-    calls: CallsOption = None,
-    features: FeaturesOption = None,
-    sql: SqlOption = None,
-    example: ExampleOption = False,
 ) -> None:
     """Run a policy over a log as if live: what would it have cost, which answers would differ?
 
@@ -78,17 +48,11 @@ def command(
     from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.logs.replaying.replay import replay
 
-    source, chosen = log_and_settings(
-        log, example, settings, sql,
-        stages=stages, costs=costs, mistake_cost=mistake_cost, truth=truth, item=item,
-        layout=layout, max_labels=max_labels, trailing_blanks=trailing_blanks,
-        abstentions=abstentions, features=features, calls=calls,
-    )  # fmt: skip
     with progress_bar("replications", quiet=as_json) as progress:
         result = replay(
-            source,
+            log.source,
             policy,
-            chosen,
+            log.settings,
             order=_order(order),
             replications=replications,
             rounds=rounds,
@@ -99,7 +63,8 @@ def command(
     if as_json:
         print_json(result.to_dict())
     else:
-        _print(result, 1.0 if chosen.mistake_cost is None else chosen.mistake_cost)
+        mistake_cost = log.settings.mistake_cost
+        _print(result, 1.0 if mistake_cost is None else mistake_cost)
 
 
 def _order(order: str) -> Literal["log", "shuffled"]:

@@ -31,13 +31,14 @@ from stopwise.simulation.kernels.thompson.walks import depth_distribution, fill_
 _RARE = 1e-9
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def run_block(
     replication: Replication, limit: int, budget: int, t: int, at: int
 ) -> tuple[int, int]:
     """Run until `budget` rounds went beyond stage one, for which the bounds hold, or one is unsure.
 
-    Returns the round that is over and the next place in the grid.
+    Returns the round that is over and the next place in the grid. Inlined where it is called: a
+    short block takes little longer to run than the arrays of a replication to hand over.
     """
     tables, pairs, bounds = replication.tables, replication.pairs, replication.bounds
     low, counts, table, grid = (
@@ -184,7 +185,7 @@ def _cut_short(share: NDArray[np.int64], rounds: int, budget: int, state: Random
     return kept
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _count_shallow(
     tables: Tables,
     pairs: Pairs,

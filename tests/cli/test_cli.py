@@ -42,8 +42,8 @@ def run(*arguments):
         patch.setenv("NO_COLOR", "1")
         with pytest.raises(SystemExit) as end:
             main()
-    arguments = list(map(str, arguments))
-    return subprocess.CompletedProcess(arguments, end.value.code, out.getvalue(), err.getvalue())
+    words = list(map(str, arguments))
+    return subprocess.CompletedProcess(words, end.value.code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def test_rates_of_a_hidden_joint_distribution_are_met(count, number):
 def test_fifty_stages_with_few_pairs_given():
     rng = np.random.default_rng(0)
     errors, full = hidden_joint(rng, 50, 60)
-    table = [[None] * 50 for _ in range(50)]
+    table: list[list[float | None]] = [[None] * 50 for _ in range(50)]
     for i in range(49):
         table[i][i + 1] = float(full[i, i + 1])
     for j in range(1, 50):
@@ -113,7 +113,7 @@ def test_three_pairs_that_would_all_disagree_too_often():
 def test_five_stages_impossible_together_though_any_three_are_possible(count):
     # Among five binary outputs at most 6 of 10 pairs differ, so a mean of 0.65 cannot be.
     # Any three may differ in 2 of 3 pairs, a mean of 0.667.
-    table = [[None] * count for _ in range(count)]
+    table: list[list[float | None]] = [[None] * count for _ in range(count)]
     for i, j in itertools.combinations(range(5), 2):
         table[i][j] = 0.65
     with pytest.raises(StopwiseError, match="no joint distribution has these error and dis"):
