@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stopwise.logs.auditing.labelled import audit
     from stopwise.logs.auditing.simulation import simulate_audit
     from stopwise.logs.example import example_log, example_settings
+    from stopwise.logs.reading.databases.query import Query
     from stopwise.logs.reading.partition import evidence_of_frame
     from stopwise.logs.replaying.replay import Replay, replay
     from stopwise.logs.settings import LogSettings, Settings
@@ -29,6 +30,7 @@ _WHERE = {
     "Audit": "stopwise.logs.auditing.audit",
     "LogSettings": "stopwise.logs.settings",
     "Promise": "stopwise.logs.agreeing.promise",
+    "Query": "stopwise.logs.reading.databases.query",
     "Replay": "stopwise.logs.replaying.replay",
     "Settings": "stopwise.logs.settings",
     "analyze": "stopwise.logs.analysis",
@@ -48,6 +50,7 @@ __all__ = [
     "Audit",
     "LogSettings",
     "Promise",
+    "Query",
     "Replay",
     "Settings",
     "analyze",

@@ -12,7 +12,7 @@ import typer
 from stopwise.checks import StopwiseError
 
 if TYPE_CHECKING:
-    from stopwise.logs.reading.databases import Query
+    from stopwise.logs.reading.databases.query import Query
     from stopwise.logs.settings import LogSettings
 
 _LOG_FILE = Annotated[
@@ -130,7 +130,7 @@ def _choose(
     **given: Any,
 ) -> ChosenLog:
     """The log to read and the settings for it; the example brings its own."""
-    from stopwise.logs.reading.databases import Query
+    from stopwise.logs.reading.databases.query import Query
     from stopwise.logs.settings import LogSettings
 
     if example:

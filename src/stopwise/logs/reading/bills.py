@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import FloatArray
 from stopwise.logs.formatting import printable
+from stopwise.logs.reading.databases.numbers import STEPS
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label
-from stopwise.logs.reading.log import Log
+from stopwise.logs.reading.log import Counted, Log
 
 if TYPE_CHECKING:
     import polars as pl
 
-_STEPS = 1000
-"""A cost is kept to one part in this many."""
+_SUMS = ("total", "known", "bad")
+"""What a database adds up of every stage's costs."""
 
 _MOST_ROWS = 250_000
 """Rows from which the spread is taken: more would hardly make the intervals narrower."""
@@ -76,6 +77,10 @@ def bill_query(log: Log) -> list[Any]:
     """
     polars = need_polars()
     columns = log.outputs.collect_schema().names()
+    if log.weighted:
+        fields = [f"{field}{at}" for at in range(len(log.stages)) for field in _SUMS]
+        least = [polars.col(f"least{at}").min() for at in range(len(log.stages))]
+        return [polars.col(field).sum() for field in fields] + least
     sums = []
     for at in range(len(log.stages)):
         cost = polars.col(f"c{at}")
@@ -104,7 +109,7 @@ def check_bills(log: Log, table: pl.DataFrame) -> None:
 
 def _least(log: Log, table: pl.DataFrame, at: int) -> float:
     """The smallest cost, if it is below 0; otherwise 0 or more."""
-    if not log.calls_by_cost:
+    if f"least{at}" in table.columns:
         found: Any = table[f"least{at}"].min()
         return 0.0 if found is None else float(found)
     free = table.filter(~table[f"k{at}"])[f"total{at}"]
@@ -142,11 +147,11 @@ def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: i
             )
     # Only of stages with calls that cost nothing must the outputs be looked at again.
     free = {at for at in range(count) if (number[:, at] > positive[at]).any()}
-    return Bills(
-        number=number,
-        total=np.stack([column("total", at) for at in range(count)], axis=1),
-        spreads=_spreads(log, rows, free),
-    )
+    total = np.stack([column("total", at) for at in range(count)], axis=1)
+    if log.counted is not None:
+        zero = number - np.stack(positive, axis=1)
+        return Bills(number, total, _counted_spreads(log.counted, table, zero))
+    return Bills(number, total, _spreads(log, rows, free))
 
 
 def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | None, Spread], ...]:
@@ -168,8 +173,7 @@ def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | Non
     table = collect(frame.select(wanted), log.name)
     names = np.array([])
     if by_segment:
-        written = [plain_label(value) for value in table["segment"].to_list()]
-        names = np.array([None if n is None else printable(n) for n in written], dtype=object)
+        names = np.array([_segment(value) for value in table["segment"].to_list()], dtype=object)
     found = []
     for at in range(count):
         costs = table[f"c{at}"].to_numpy().astype(np.float64)
@@ -182,6 +186,45 @@ def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | Non
                 spreads[name] = _spread(costs[kept & (names == name)])
         found.append(spreads)
     return tuple(found)
+
+
+def _counted_spreads(
+    counted: Counted, table: pl.DataFrame, zero: FloatArray
+) -> tuple[dict[str | None, Spread], ...]:
+    """The spreads as the database counts them, of all rows.
+
+    Args:
+        zero: for every pattern and stage, calls that cost nothing.
+    """
+    by_segment = "segment" in table.columns
+    of_pattern = [_segment(value) for value in table["segment"].to_list()] if by_segment else []
+    found = []
+    for at in range(zero.shape[1]):
+        numbers: dict[str | None, dict[float, float]] = {
+            None: {-math.inf: float(zero[:, at].sum())}
+        }
+        for name, free in zip(of_pattern, zero[:, at].tolist(), strict=by_segment):
+            if name is not None:
+                steps = numbers.setdefault(name, {-math.inf: 0.0})
+                steps[-math.inf] += free
+        for value, step, number in counted.steps(at):
+            name = _segment(value)
+            for part in {None, name}:
+                steps = numbers[part]
+                steps[step] = steps.get(step, 0.0) + number
+        found.append({part: _of_steps(steps) for part, steps in numbers.items()})
+    return tuple(found)
+
+
+def _of_steps(steps: dict[float, float]) -> Spread:
+    kept = sorted((step, number) for step, number in steps.items() if number > 0)
+    cost = np.exp(np.array([step for step, _ in kept]) / STEPS)
+    return Spread(cost, np.array([number for _, number in kept]))
+
+
+def _segment(value: object) -> str | None:
+    label = plain_label(value)
+    return None if label is None else printable(label)
 
 
 def _called(log: Log, at: int) -> Any:
@@ -201,6 +244,6 @@ def _spread(costs: FloatArray) -> Spread:
     """Costs rounded down to a thousandth of themselves, and how often each occurs."""
     steps = np.full(len(costs), -np.inf)
     positive = costs > 0
-    steps[positive] = np.floor(np.log(costs[positive]) * _STEPS)
+    steps[positive] = np.floor(np.log(costs[positive]) * STEPS)
     different, number = np.unique(steps, return_counts=True)
-    return Spread(np.exp(different / _STEPS), number.astype(np.float64))
+    return Spread(np.exp(different / STEPS), number.astype(np.float64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.logs.reading.files import TextFiles, need_polars
@@ -13,8 +13,21 @@ if TYPE_CHECKING:
     import polars as pl
 
 COST_SUFFIX = ":cost"
+CONFIDENCE_SUFFIX = ":confidence"
 TRUTHS = "truths"
 """Of a long log: how many different truths an item has."""
+
+
+class Counted(Protocol):
+    """What the database of a counted log can still be asked."""
+
+    def steps(self, at: int) -> list[tuple[object, float, int]]:
+        """How often each step of a stage's costs above 0 occurs: (segment, step, rows)."""
+        ...
+
+    def repeats(self) -> tuple[int, int]:
+        """Rows that repeat an item, and items that have more than one truth."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -28,7 +41,8 @@ class Log:
         items: the same outputs with `item`, for files that people fill in.
         calls_known: for every stage, whether there is a column `k`.
         measured: whether costs are measured in the log.
-        weighted: whether each row stands for `n` rows, counted by a database.
+        counted: of a query, what its database is asked; each row of `outputs` then stands for `n`
+            rows, and has sums in the place of costs.
         raw: of CSV files, all their columns; None where rows cannot have too many values, or few.
         files: the CSV files themselves.
         long: whether the log has several rows for an item.
@@ -46,9 +60,14 @@ class Log:
     settings: LogSettings
     raw: pl.LazyFrame | None = None
     files: TextFiles | None = None
-    weighted: bool = False
+    counted: Counted | None = None
     long: bool = False
     calls_by_cost: bool = False
+
+    @property
+    def weighted(self) -> bool:
+        """Whether each row stands for `n` rows, counted by a database."""
+        return self.counted is not None
 
 
 def cost_expression(kind: Any, column: str) -> tuple[Any, Any]:

@@ -16,7 +16,6 @@ from stopwise.evidence import Evidence
 from stopwise.logs.formatting import printable
 from stopwise.logs.reading.costs import CostBounds, costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
-from stopwise.logs.reading.databases import Query, rows_of
 from stopwise.logs.reading.files import collect
 from stopwise.logs.reading.labels import (
     fold_labels,
@@ -141,7 +140,7 @@ def read_rows(log: object, settings: LogSettings, show: str | None = None) -> Lo
     ([[0, 0], [1, 0]], 1, [[1.0, 3.0], [1.0, 3.0]])
     """
     settings = completed(log, settings)
-    opened = open_log(rows_of(log) if isinstance(log, Query) else log, settings, show)
+    opened = open_log(log, settings, show, by_row=True)
     costs, bounds = costs_of(count(opened), settings)
     rows = _read(opened, costs, bounds, show)
     refuse_no_overlap(rows.stages, rows.evidence())

@@ -75,6 +75,23 @@ def repeated_items(log: Log, rows: int) -> Iterator[LogWarning]:
     """Items that stand in more than one row are not independent; two truths of one conflict."""
     if not log.has_item or rows > _MOST_ROWS:
         return
+    again, conflicts = _repeats(log) if log.counted is None else log.counted.repeats()
+    if again:
+        yield LogWarning(
+            "repeated_items",
+            f"{counted(again, 'row repeats', 'rows repeat')} an item ({percent(again / rows)}): a"
+            " hundred rows of one item are not a hundred items, so what is called"
+            " certain may be less so.",
+        )
+    if conflicts:
+        yield LogWarning(
+            "conflicting_truths",
+            f"{counted(conflicts, 'item has', 'items have')} more than one truth in the log.",
+        )
+
+
+def _repeats(log: Log) -> tuple[int, int]:
+    """Rows that repeat an item, and items with more than one truth."""
     polars = need_polars()
     names = log.items.collect_schema().names()
     parts = [polars.len().alias("n")]
@@ -83,17 +100,5 @@ def repeated_items(log: Log, rows: int) -> Iterator[LogWarning]:
     elif "truth" in names:
         parts.append(polars.col("truth").drop_nulls().n_unique().alias(TRUTHS))
     table = collect(log.items.group_by("item").agg(parts), log.name)
-    again = int((table["n"] - 1).sum())
-    if again:
-        yield LogWarning(
-            "repeated_items",
-            f"{counted(again, 'row repeats', 'rows repeat')} an item ({percent(again / rows)}): a"
-            " hundred rows of one item are not a hundred items, so what is called"
-            " certain may be less so.",
-        )
     conflicts = int((table[TRUTHS] > 1).sum()) if TRUTHS in table.columns else 0
-    if conflicts:
-        yield LogWarning(
-            "conflicting_truths",
-            f"{counted(conflicts, 'item has', 'items have')} more than one truth in the log.",
-        )
+    return int((table["n"] - 1).sum()), conflicts

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from stopwise.checks import fail
 from stopwise.costs import FloatArray
 from stopwise.logs.reading.files import need_polars
+from stopwise.logs.reading.log import CONFIDENCE_SUFFIX
 
 if TYPE_CHECKING:
     import polars as pl
 
-CONFIDENCE_SUFFIX = ":confidence"
 BESIDE = ("confidence", "feature")
 """First words of the names of these columns in a wide frame."""
 

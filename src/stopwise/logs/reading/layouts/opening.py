@@ -6,12 +6,14 @@ in a frame of its own: what counts and learns is handed `Log.outputs`, which doe
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 from stopwise.checks import StopwiseError
-from stopwise.logs.reading.databases import Query, grouped
+from stopwise.logs.reading.databases.grouping import named_columns
+from stopwise.logs.reading.databases.query import Query, columns_of, rows_of
 from stopwise.logs.reading.files import column_types, scan
+from stopwise.logs.reading.layouts.counted import open_counted
 from stopwise.logs.reading.layouts.long import open_long
 from stopwise.logs.reading.layouts.wide import open_wide
 from stopwise.logs.reading.live import find_stored, open_live
@@ -19,11 +21,14 @@ from stopwise.logs.reading.log import Log, no_column
 from stopwise.logs.settings import LogSettings
 
 
-def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log:
+def open_log(
+    log: object, settings: LogSettings, show: str | None = None, *, by_row: bool = False
+) -> Log:
     """Find the stages of a log and make it wide.
 
     Args:
         show: a column to show beside the items, for people who label them.
+        by_row: whether the rows are needed one by one: a query is then fetched, not counted.
 
     >>> import polars
     >>> frame = polars.DataFrame({"fast": ["a", "b"], "slow": ["a", "a"]})
@@ -35,9 +40,12 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
         if show is not None:
             raise no_column("show", show, ())
         return open_live(stored, settings)
-    weighted = isinstance(log, Query)
     if isinstance(log, Query):
-        frame, name, files = grouped(log, settings), log.name, None
+        used = _used(settings, show)
+        columns = columns_of(log, used)
+        if not by_row and not _is_long(settings, columns):
+            return open_counted(log, columns, settings)
+        frame, name, files = rows_of(log, used), log.name, None
     else:
         frame, name, files = scan(log)
     types = column_types(frame, name)
@@ -49,15 +57,25 @@ def open_log(log: object, settings: LogSettings, show: str | None = None) -> Log
             raise no_column(field, column, types)
     if show is not None and show not in types:
         raise no_column("show", show, types)
-    long = not weighted and _is_long(settings, types)
+    long = _is_long(settings, types)
     if long:
         opened = open_long(frame, name, types, settings, show)
     else:
         opened = open_wide(frame, name, types, settings, show)
-    return replace(opened, raw=frame if files else None, files=files, weighted=weighted, long=long)
+    return replace(opened, raw=frame if files else None, files=files, long=long)
 
 
-def _is_long(settings: LogSettings, types: dict[str, Any]) -> bool:
+def _used(settings: LogSettings, show: str | None) -> set[str]:
+    """Every column of a query that may be read, but for those that stand beside them."""
+    named = {
+        *(settings.stages or ()),
+        *(settings.features or ()),
+        *named_columns(settings).values(),
+    }
+    return named | {"item", settings.stage_column, settings.output_column, show or ""}
+
+
+def _is_long(settings: LogSettings, types: Collection[str]) -> bool:
     if settings.layout != "auto":
         return settings.layout == "long"
     has_columns = settings.stage_column in types and settings.output_column in types

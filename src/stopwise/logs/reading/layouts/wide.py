@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
-from stopwise.logs.reading.databases import NUMBER
 from stopwise.logs.reading.files import need_polars
 from stopwise.logs.reading.layouts.beside import beside_wide
 from stopwise.logs.reading.log import (
@@ -32,19 +32,13 @@ def open_wide(
 ) -> Log:
     """A wide log: find its stages, and choose the columns that are to be read."""
     polars = need_polars()
-    billed = tuple(c.removesuffix(COST_SUFFIX) for c in types if c.endswith(COST_SUFFIX))
-    stages = _stages(types, billed, settings)
+    stages, billed = wide_stages(types, settings)
+    _refuse_no_labels(types, stages)
     measured = settings.costs is None
-    without = [stage for stage in stages if stage not in billed]
-    if measured and without:
-        raise no_costs(without, f"columns named '{without[0]}{COST_SUFFIX}'")
-    check_count(stages, settings)
     chosen = [polars.col(stage).alias(f"y{at}") for at, stage in enumerate(stages)]
     for at, stage in enumerate(stages):
-        if stage in billed:
+        if billed[at]:
             chosen += _billing(types, stage, at, measured)
-    if NUMBER in types:
-        chosen.append(polars.col(NUMBER).alias("n"))
     if settings.segment is not None:
         chosen.append(polars.col(settings.segment).alias("segment"))
     item = settings.item or ("item" if "item" in types and "item" not in stages else None)
@@ -59,7 +53,7 @@ def open_wide(
         items=frame.select(
             chosen + items + truth + beside_wide(types, stages, settings.features or ())
         ),
-        calls_known=tuple(stage in billed for stage in stages),
+        calls_known=billed,
         measured=measured,
         has_item=item is not None,
         settings=settings,
@@ -67,14 +61,18 @@ def open_wide(
     )
 
 
-def _stages(
-    types: dict[str, Any], billed: tuple[str, ...], settings: LogSettings
-) -> tuple[str, ...]:
-    """The stages as given, or those that have a column of costs; each must hold labels."""
-    polars = need_polars()
+def wide_stages(
+    types: Collection[str], settings: LogSettings
+) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """The stages as given, or those that have a column of costs; and which of them have one.
+
+    >>> wide_stages(["a", "a:cost", "b", "b:cost"], LogSettings())
+    (('a', 'b'), (True, True))
+    """
     stages = settings.stages
     if stages is None:
-        stages = tuple(stage for stage in billed if stage in types)
+        costly = (c.removesuffix(COST_SUFFIX) for c in types if c.endswith(COST_SUFFIX))
+        stages = tuple(stage for stage in costly if stage in types)
         if len(stages) < 2:
             raise StopwiseError(
                 "stages: not given; name the columns of the stages in order, cheapest first, with"
@@ -83,12 +81,22 @@ def _stages(
     for stage in stages:
         if stage not in types:
             raise no_column("stages", stage, types)
+    billed = tuple(stage + COST_SUFFIX in types for stage in stages)
+    without = [stage for stage, known in zip(stages, billed, strict=True) if not known]
+    if settings.costs is None and without:
+        raise no_costs(without, f"columns named '{without[0]}{COST_SUFFIX}'")
+    check_count(stages, settings)
+    return stages, billed
+
+
+def _refuse_no_labels(types: dict[str, Any], stages: tuple[str, ...]) -> None:
+    polars = need_polars()
+    for stage in stages:
         if types[stage].is_nested() or types[stage] in (polars.Binary, polars.Object):
             raise fail(
                 f"column {stage}", str(types[stage]),
                 "one label in each row (text, a number or a truth value), not lists or bytes",
             )  # fmt: skip
-    return stages
 
 
 def _billing(types: dict[str, Any], stage: str, at: int, measured: bool) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Logs that lie in a database: the grouping is done there, and only the groups are fetched.
+"""A query and the database to run it in.
 
 sqlite:///folder/file.db      needs nothing
 duckdb:///folder/file.duckdb  needs duckdb; duckdb:// alone reads files named in the query
@@ -7,22 +7,24 @@ postgresql://user@host/name   needs psycopg
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError, fail
+from stopwise.logs.reading.databases import numbers
 from stopwise.logs.reading.files import need_polars
-from stopwise.logs.reading.log import no_column
-from stopwise.logs.settings import LogSettings
+from stopwise.logs.reading.log import CONFIDENCE_SUFFIX, COST_SUFFIX
 
 if TYPE_CHECKING:
     import polars as pl
 
 KINDS = ("sqlite", "duckdb", "postgresql")
-NUMBER = "stopwise rows"
-"""The column that says how many rows a group stands for."""
+_RENAMED = re.compile(r"(.+)[:_]\d+")
+"""What SQLite and DuckDB make of a name that stands twice in a query inside a query."""
 
 
 @dataclass(frozen=True)
@@ -56,68 +58,78 @@ class Query:
         place = self.url.split("://", 1)[-1].rpartition("@")[2].partition("?")[0]
         return f"{self.kind} query of {place or 'files'}"
 
-
-def grouped(query: Query, settings: LogSettings) -> pl.LazyFrame:
-    """One row for each pattern of outputs (and segment, and truth), counted by the database."""
-    if settings.stages is None or settings.costs is None:
-        raise StopwiseError("sql: give --stages and --costs; bills are not summed in a database")
-    wanted = [("stages", stage) for stage in settings.stages]
-    others = {"segment": settings.segment, "truth": settings.truth}
-    wanted += [(field, column) for field, column in others.items() if column is not None]
-    known = _rows(query, f"SELECT * FROM ({_bare(query)}) AS asked WHERE 1 = 0")[0]
-    for field, column in wanted:
-        # SQLite takes an unknown name in quotes for a text, which would be a stage's only answer.
-        if column not in known:
-            raise no_column(field, column, known)
-    named = ", ".join(f"asked.{_quoted(column)}" for _, column in wanted)
-    sql = (
-        f"SELECT {named}, COUNT(*) AS {_quoted(NUMBER)} FROM ({_bare(query)}) AS asked"
-        f" GROUP BY {named}"
-    )
-    return _fetch(query, sql)
+    @property
+    def bare(self) -> str:
+        """The SELECT as it can stand inside another."""
+        return self.sql.strip().rstrip(";")
 
 
-def rows_of(query: Query) -> pl.LazyFrame:
-    """All rows, for what needs them one by one."""
-    return _fetch(query, _bare(query))
+def columns_of(query: Query, used: Collection[str]) -> dict[str, object]:
+    """The columns of a query with what the driver says of their types; no row is fetched.
+
+    A name that stands twice is refused where it, or what it stands beside, may be used.
+    """
+    described, _ = run(query, f"SELECT * FROM ({query.bare}) AS asked WHERE 1 = 0")
+    names = [name for name, _ in described]
+    if any((match := _RENAMED.fullmatch(name)) and match[1] in names for name in names):
+        # A name like that may be the user's own; the query alone tells.
+        names = [name for name, _ in run(query, query.bare, fetch=False)[0]]
+    _refuse_twice(names, used)
+    return dict(described)
 
 
-def _bare(query: Query) -> str:
-    return query.sql.strip().rstrip(";")
+def rows_of(query: Query, used: Collection[str]) -> pl.LazyFrame:
+    """All rows, for what needs them one by one; of two columns with one name the first."""
+    described, table = run(query, query.bare)
+    names = [name for name, _ in described]
+    _refuse_twice(names, used)
+    return frame_of(names, table)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def frame_of(names: Sequence[str], table: Sequence[Sequence[Any]]) -> pl.LazyFrame:
+    """Fetched rows as a frame.
 
-
-def _fetch(query: Query, sql: str) -> pl.LazyFrame:
+    >>> frame_of(["a"], [(1,), ("x",)]).collect()["a"].to_list()
+    ['1', 'x']
+    """
     polars = need_polars()
-    names, table = _rows(query, sql)
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise fail("sql: columns", twice[0], "each name once; rename one of them with AS")
-    columns = {
-        name: polars.Series(name, _plain([row[at] for row in table]), strict=False)
-        for at, name in enumerate(names)
-    }
+    columns: dict[str, pl.Series] = {}
+    for at, name in enumerate(names):
+        if name not in columns:
+            columns[name] = polars.Series(name, _plain([row[at] for row in table]), strict=False)
     frame: pl.LazyFrame = polars.DataFrame(columns).lazy()
     return frame
 
 
-def _rows(query: Query, sql: str) -> tuple[list[str], list[Any]]:
-    """The names of the columns and all rows; what is wrong is one line."""
+def run(
+    query: Query, sql: str, *, fetch: bool = True
+) -> tuple[list[tuple[str, object]], list[tuple[Any, ...]]]:
+    """Run a SELECT where the query's log lies; what is wrong is one line.
+
+    Returns:
+        Name and type of each column, and all rows (none where they are not to be fetched).
+    """
     try:
         with closing(_connect(query)) as connection:
             cursor = connection.cursor()
             cursor.execute(sql)
             if cursor.description is None:
                 raise fail("sql", query.sql, "one SELECT")
-            return [column[0] for column in cursor.description], cursor.fetchall()
+            described = [(column[0], column[1]) for column in cursor.description]
+            return described, cursor.fetchall() if fetch else []
     except StopwiseError:
         raise
     except Exception as error:  # noqa: BLE001  (every driver has its own)
         text = " ".join(str(error).split())[:200]
         raise StopwiseError(f"{query.name}: the query failed ({text})") from None
+
+
+def _refuse_twice(names: Sequence[str], used: Collection[str]) -> None:
+    for name in names:
+        plain = name.removesuffix(COST_SUFFIX).removesuffix(CONFIDENCE_SUFFIX)
+        billed = plain + COST_SUFFIX in names
+        if names.count(name) > 1 and (plain in used or billed):
+            raise fail("sql: columns", name, "each name once; rename one of them with AS")
 
 
 def _plain(values: list[Any]) -> list[Any]:
@@ -139,7 +151,10 @@ def _connect(query: Query) -> Any:
         path = Path(place.removeprefix("/") if not place.startswith("//") else place[1:])
         if not path.is_file():
             raise StopwiseError(f"{path}: there is no such file")
-        return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        for name, function in numbers.SQLITE_FUNCTIONS.items():
+            connection.create_function(name, 1, function, deterministic=True)
+        return connection
     if query.kind == "duckdb":
         try:
             import duckdb
