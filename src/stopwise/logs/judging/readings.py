@@ -105,7 +105,7 @@ def readings_of(
     """All readings of a verdict; from pair counters alone where there are no patterns.
 
     Args:
-        found: the estimate of these counts, where it was made before (for another mistake cost).
+        found: `estimate_of` these counts, where it was made before.
     """
     candidates = candidate_stages(verdict)
     sole = candidates[0] if len(candidates) == 1 else None
@@ -116,12 +116,11 @@ def readings_of(
     pairs: tuple[tuple[int, int], ...] = ()
     if len(verdict.stages) < 3:
         why_not = "two stages: nothing can be estimated without a third"
-    elif counts is not None and (counts.codes >= 0).any(axis=0).sum() < 3:
-        why_not = "fewer than three stages ever answer: nothing can be estimated"
     elif counts is not None:
+        found = found or estimate_of(counts, settings)
         if found is None:
-            found = estimate(counts.codes, counts.number, abstentions=settings.abstentions)
-        if not found.enough or np.isnan(found.error_rates).any():
+            why_not = "fewer than three stages ever answer: nothing can be estimated"
+        elif not found.enough or np.isnan(found.error_rates).any():
             why_not = "too few items on which the stages differ"
     if why_not is not None:
         errors = by_rule_of_thumb(disagreement)
@@ -168,6 +167,16 @@ def readings_of(
         why_not=why_not,
         labels_to_settle=labels_to_settle(verdict, errors, candidates, best),
     )
+
+
+def estimate_of(counts: PatternCounts, settings: LogSettings) -> Estimate | None:
+    """The estimate from counted patterns; None where fewer than three stages ever answer.
+
+    It looks at no costs, only at the order of the stages.
+    """
+    if (counts.codes >= 0).any(axis=0).sum() < 3:
+        return None
+    return estimate(counts.codes, counts.number, abstentions=settings.abstentions)
 
 
 def candidate_stages(verdict: Verdict) -> tuple[int, ...]:

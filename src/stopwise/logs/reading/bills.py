@@ -20,7 +20,7 @@ from stopwise.logs.formatting import printable
 from stopwise.logs.reading.databases.numbers import STEPS
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label
-from stopwise.logs.reading.log import Counted, Log
+from stopwise.logs.reading.log import CountedLog, Log
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,9 +32,12 @@ _MOST_ROWS = 250_000
 """Rows from which the spread is taken: more would hardly make the intervals narrower."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spread:
-    """How often each (rounded) cost of a stage occurs, in the whole log or in one segment."""
+    """How often each (rounded) cost of a stage occurs, in the whole log or in one segment.
+
+    Two of them are equal if they are the same object, so that bounds can be kept for each.
+    """
 
     cost: FloatArray
     number: FloatArray
@@ -189,7 +192,7 @@ def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | Non
 
 
 def _counted_spreads(
-    counted: Counted, table: pl.DataFrame, zero: FloatArray
+    counted: CountedLog, table: pl.DataFrame, zero: FloatArray
 ) -> tuple[dict[str | None, Spread], ...]:
     """The spreads as the database counts them, of all rows.
 

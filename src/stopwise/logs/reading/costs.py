@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from stopwise.logs.settings import LogSettings
 
 _PARTS = np.geomspace(0.01, 0.99, 24)
 """Parts of the capital to bet; see `mean_bounds`."""
+
+_TOLERANCE = 1e-6
+"""How far below the true bound the one found may lie, in parts of the mean."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ def own_costs(
     return own, low, np.maximum([bound[1] for bound in bounds], own)
 
 
+@lru_cache(maxsize=64)
 def mean_bounds(spread: Spread, tail: float) -> tuple[float, float]:
     """Bounds on a mean of costs, each wrong with a chance of at most `tail`, by betting.
 
@@ -160,10 +165,8 @@ def _lower_bound(values: FloatArray, number: FloatArray, mean: float, tail: floa
         return top + math.log(float(np.exp(logs - top).mean())) >= limit
 
     below, above = 0.0, mean
-    for _ in range(50):
+    while above - below > _TOLERANCE * mean:
         middle = (below + above) / 2
-        if middle <= 0:
-            break
         if refuted(middle):
             below = middle
         else:

@@ -18,7 +18,7 @@ TRUTHS = "truths"
 """Of a long log: how many different truths an item has."""
 
 
-class Counted(Protocol):
+class CountedLog(Protocol):
     """What the database of a counted log can still be asked."""
 
     def steps(self, at: int) -> list[tuple[object, float, int]]:
@@ -60,7 +60,7 @@ class Log:
     settings: LogSettings
     raw: pl.LazyFrame | None = None
     files: TextFiles | None = None
-    counted: Counted | None = None
+    counted: CountedLog | None = None
     long: bool = False
     calls_by_cost: bool = False
 
