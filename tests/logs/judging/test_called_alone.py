@@ -119,7 +119,7 @@ def test_both_are_shown_where_nobody_says(tmp_path):
     assert "against calling it alone" in both.sentence
     page = tmp_path / "report.html"
     both.write_report(page)
-    assert "If each stage can be called alone: call a alone" in page.read_text()
+    assert "called alone: the same stage, for the same reasons" in page.read_text()
     cascade = analyze(frame, calls="cascade", **settings)
     assert cascade.alone is None
     assert "alone" not in cascade.sentence

@@ -125,7 +125,9 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         headline.disagreement_sentence(verdict, readings),
         headline.missing_sentence(verdict),
         headline.shallower_sentence(verdict, readings),
-        headline.alone_sentence(analysis.alone) if analysis.alone is not None else None,
+        headline.alone_sentence(analysis.alone, verdict, readings)
+        if analysis.alone is not None
+        else None,
     ):
         if sentence is not None:
             say(sentence)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -32,10 +34,14 @@ def share_bounds(
     return np.asarray(low), np.asarray(high)
 
 
-def rows_needed(share: float, threshold: float, tail: float) -> int | None:
+def rows_needed(share: float, threshold: float, tail: float, unsure: float = 0.0) -> int | None:
     """About how many rows make the upper bound of this share fall below the threshold.
 
     None where no number would, because the share itself does not lie below.
+
+    Args:
+        unsure: how far below the threshold its own lower bound would lie with one row, where it is
+            measured too; that falls with the square root of the rows.
 
     >>> rows_needed(0.0, 0.0295, 0.05)
     101
@@ -44,11 +50,12 @@ def rows_needed(share: float, threshold: float, tail: float) -> int | None:
     """
     if share >= threshold:
         return None
-    if threshold >= 1:
+    if threshold >= 1 and unsure <= 0:
         return 0
 
     def enough(rows: int) -> bool:
-        return bool(share_bounds(share * rows, rows, tail)[1] < threshold)
+        bound = threshold - unsure / math.sqrt(rows)
+        return bool(share_bounds(share * rows, rows, tail)[1] < bound)
 
     most = 1
     while not enough(most):

@@ -16,6 +16,7 @@ says whether it would hold without that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -213,6 +214,7 @@ def judge(
         threshold_low = float(steps_low[i, j])
         threshold = float(costs.thresholds[i, j])
         may_share = doubt.differ[i, j] / doubt.seen[i, j]
+        unsure = (threshold - threshold_low) * math.sqrt(doubt.seen[i, j])
         pairs.append(
             Pair(
                 shallow=i,
@@ -227,7 +229,7 @@ def judge(
                 threshold_low=threshold_low,
                 credible_level=float(credible[i, j]),
                 verdict=_class(threshold_low, may_high[i, j], threshold, may_share),
-                more_rows_settle=rows_needed(may_share, threshold, tail),
+                more_rows_settle=rows_needed(may_share, threshold, tail, unsure),
                 whatever_missing=bool(threshold_low > all_high[i, j]),
             )
         )

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError
 from stopwise.evidence import Evidence
-from stopwise.live.record import RoundRecord, agreed
-from stopwise.live.stores.stored import Stored, open_stored
 from stopwise.logs.reading.files import KINDS, need_polars
 from stopwise.logs.reading.log import Log, no_column
 from stopwise.logs.settings import LogSettings
+
+if TYPE_CHECKING:
+    from stopwise.live.record import RoundRecord
+    from stopwise.live.stores.stored import Stored
 
 _COUNTS_ONLY = (
     "{}: only counts were kept, no rounds; this needs rounds (a RoundLog, or a store with"
@@ -28,7 +30,12 @@ def find_stored(log: object) -> Stored | None:
     name = str(log).lower().removesuffix(".gz")
     kind = KINDS.get(Path(name).suffix)
     # Tables are left to those who read tables; of JSON lines the first line tells.
-    return None if kind in ("CSV", "Parquet") else open_stored(log)
+    if kind in ("CSV", "Parquet"):
+        return None
+    # The live room takes longer to load than most logs to count.
+    from stopwise.live.stores.stored import open_stored
+
+    return open_stored(log)
 
 
 @dataclass(frozen=True)
@@ -140,6 +147,8 @@ def _completed(settings: LogSettings, stored: Stored) -> LogSettings:
 
 def _classes(record: RoundRecord, count: int) -> list[int | None]:
     """For each stage that counts, the first stage with an answer that agrees; None elsewhere."""
+    from stopwise.live.record import agreed
+
     found: list[int | None] = []
     for at in range(count):
         if not record.answered >> at & 1:
@@ -153,6 +162,7 @@ def _classes(record: RoundRecord, count: int) -> list[int | None]:
 def _numbers(record: RoundRecord, count: int) -> list[str | None]:
     """The answers of a round by number: "1" is the first, "2" the first that differs, ...
 
+    >>> from stopwise.live.record import RoundRecord
     >>> _numbers(RoundRecord(1, 0, 1, "", 2, 1.0, 2, 3, 0b111, 0b110), 4)
     ['1', '1', '2', None]
     """

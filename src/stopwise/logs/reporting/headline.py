@@ -29,14 +29,17 @@ def headline(verdict: Verdict, readings: Readings) -> str:
         start = f"Call {names[stage]} alone"
     else:
         start = f"Go on to {names[stage]}" if stage == last else f"Stop at {names[stage]}"
-    return f"{start}: {_why(verdict, readings, stage)}. {_savings(verdict, stage)}"
+    why = _why(verdict, readings, stage)
+    if readings.headline_reading == ESTIMATED and not _ruled_out(verdict, stage):
+        # The shortest sentence first, and in it that it is an estimate.
+        start, why = f"{start} (estimated, not certain)", why[0].upper() + why[1:]
+        return f"{start}. {why}. {_savings(verdict, stage)}"
+    return f"{start}: {why}. {_savings(verdict, stage)}"
 
 
 def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
     last = len(verdict.stages) - 1
-    ruled_out = stage < last and all(
-        pair.certain for pair in verdict.pairs if pair.shallow == stage
-    )
+    ruled_out = _ruled_out(verdict, stage)
     deeper, shallower = sides(verdict)
     certain = f"whatever the truth, no {deeper} stage is worth its price"
     reading = readings.headline_reading
@@ -69,12 +72,17 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
         )
     else:
         text = (
-            "by how the stages agree among themselves it is wrong on about"
+            "judged by how the stages agree among themselves, it is wrong on about"
             f" {share(float(readings.error_rates[stage]))} of items"
-            f"{_interval(readings, stage)}, and no other stage looks worth its price (estimated,"
-            " not certain)"
+            f"{_interval(readings, stage)}, and no other stage looks worth its price"
         )
     return f"{certain}; {text}" if ruled_out else text
+
+
+def _ruled_out(verdict: Verdict, stage: int) -> bool:
+    """Whether it is certain that nothing deeper pays; of the last stage there is nothing to say."""
+    deeper = [pair.certain for pair in verdict.pairs if pair.shallow == stage]
+    return bool(deeper) and all(deeper)
 
 
 def _nothing_estimated(verdict: Verdict, readings: Readings) -> str:
@@ -130,10 +138,29 @@ def _part(saved: float, total: float) -> str:
     return f" ({share(saved / total)} of that cost)" if total > 0 and saved >= 0 else ""
 
 
-def alone_sentence(alone: CalledAlone) -> str:
-    """Where nobody said how stages are called: what holds if each can be called alone."""
+def alone_sentence(alone: CalledAlone, verdict: Verdict, readings: Readings) -> str:
+    """Where nobody said how stages are called: what holds if each can be called alone.
+
+    Args:
+        verdict: of the same stages in a cascade, with its readings: what is the same is not
+            said again.
+    """
+    if _same_reasons(alone, verdict, readings):
+        return "If each stage can be called alone: the same stage, for the same reasons."
     text = headline(alone.verdict, alone.readings)
     return f"If each stage can be called alone: {text[0].lower()}{text[1:]}"
+
+
+def _same_reasons(alone: CalledAlone, verdict: Verdict, readings: Readings) -> bool:
+    """Whether stage, reading and all that is certain are the same, called alone."""
+
+    def said(of: Verdict, read: Readings) -> tuple[object, ...]:
+        certain = {(of.stages[p.shallow], of.stages[p.deep]) for p in of.pairs if p.certain}
+        at = read.headline_stage
+        stage = None if at is None else of.stages[at]
+        return stage, read.headline_reading, certain, of.stages[of.baseline]
+
+    return said(alone.verdict, alone.readings) == said(verdict, readings)
 
 
 def disagreement_sentence(verdict: Verdict, readings: Readings) -> str | None:

@@ -120,7 +120,9 @@ def _head(analysis: Findings) -> str:
         headline.check_sentence(verdict, readings),
         headline.disagreement_sentence(verdict, readings),
         headline.missing_sentence(verdict),
-        headline.alone_sentence(analysis.alone) if analysis.alone is not None else None,
+        headline.alone_sentence(analysis.alone, verdict, readings)
+        if analysis.alone is not None
+        else None,
     )
     doubt = "".join(f'<p class="doubt">{with_code(text)}</p>' for text in said if text)
     costs = "measured in the log" if verdict.cost_bounds.measured else "as given"

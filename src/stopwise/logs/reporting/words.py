@@ -42,10 +42,12 @@ def pair_sentence(verdict: Verdict, pair: Pair) -> str:
     """What is certain of a pair, or what is not knowable and what hangs on it."""
     shallow, deep = verdict.stages[pair.shallow], verdict.stages[pair.deep]
     if pair.certain:
+        start = f"{deep} cannot be worth its price over {shallow}, whatever the truth:"
+        if pair.threshold_low >= 1:
+            return f"{start} the step to it costs as much as a mistake, or more."
         return (
-            f"{deep} cannot be worth its price over {shallow}, whatever the truth: they differ on"
-            f" at most {share(pair.may_differ_high)} of items, and it would have to fix"
-            f" {share(pair.threshold)}."
+            f"{start} they differ on at most {share(pair.may_differ_high)} of items, and it would"
+            f" have to fix {share(pair.threshold)}."
         )
     if pair.verdict == TOO_FEW_ROWS:
         return (
