@@ -36,6 +36,23 @@ def test_page_runs_as_written(page, tmp_path, monkeypatch, cli):
     assert ran >= 1
 
 
+def test_readings_fail_as_the_page_says(capsys):
+    """Each program of the page prints what stands below it."""
+    page = "explanation/readings.md"
+    blocks = re.findall(
+        r"```(\w+)\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.S
+    )
+    names: dict[str, object] = {"__name__": "docs"}
+    checked = 0
+    for kind, block in blocks:
+        if kind == "python":
+            exec(compile(block, page, "exec"), names)
+        else:
+            assert capsys.readouterr().out == block
+            checked += 1
+    assert checked == 4
+
+
 def test_audit_page_tells_the_truth_about_its_example(tmp_path, monkeypatch, cli):
     """Label as the page says, from the known truth: it settles as printed."""
     import csv
