@@ -152,13 +152,13 @@ def alone_sentence(alone: CalledAlone, verdict: Verdict, readings: Readings) -> 
 
 
 def _same_reasons(alone: CalledAlone, verdict: Verdict, readings: Readings) -> bool:
-    """Whether stage, reading and all that is certain are the same, called alone."""
+    """Whether stage and reading are the same called alone, and whether more is ruled out."""
 
     def said(of: Verdict, read: Readings) -> tuple[object, ...]:
-        certain = {(of.stages[p.shallow], of.stages[p.deep]) for p in of.pairs if p.certain}
         at = read.headline_stage
-        stage = None if at is None else of.stages[at]
-        return stage, read.headline_reading, certain, of.stages[of.baseline]
+        if at is None:
+            return tuple(of.stages[stage] for stage in read.candidates)
+        return of.stages[at], read.headline_reading, _ruled_out(of, at)
 
     return said(alone.verdict, alone.readings) == said(verdict, readings)
 
