@@ -15,18 +15,18 @@ from stopwise.live.batching.items import Segments, each
 from stopwise.live.batching.progress import Progress
 from stopwise.live.batching.steps import answer_batch
 from stopwise.live.calling import background
-from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.clocks import Clock
-from stopwise.live.calling.hints import hint_at_costs
 from stopwise.live.calling.result import Together
-from stopwise.live.calling.runner import OnFailure, RoundRunner
 from stopwise.live.calling.stage import Stage
 from stopwise.live.interrupts import CallNote, SharedNote
 from stopwise.live.items.known import FeatureFunction, FeaturesOf, check_function
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.learner import DEFAULT_POLICY, Learner
 from stopwise.live.round import Round
+from stopwise.live.running.answer import Answer
+from stopwise.live.running.hints import hint_at_costs
+from stopwise.live.running.runner import OnFailure, RoundRunner
 from stopwise.policies.base import Policy
 
 CostSource = Literal["known", "reported", "clock", "elapsed"]

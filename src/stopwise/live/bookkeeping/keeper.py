@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.budgets import Budgets
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Attached, Changes, Store, StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue

@@ -11,8 +11,8 @@ from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.lending import lent_counts, lent_evidence
-from stopwise.live.counters.pairs import Added
 from stopwise.live.counters.tally import Tally, checked_counters
+from stopwise.live.pairs import Added
 from stopwise.live.record import RoundRecord
 from stopwise.policies.base import Policy
 

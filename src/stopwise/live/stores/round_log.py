@@ -14,8 +14,8 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.limits import check_whole
 from stopwise.live.record import MOST_STAGES, RoundRecord, added_of
 from stopwise.live.settings import LearnerSettings
