@@ -38,8 +38,9 @@ from stopwise.live.running.explaining import DecisionExplanation, DecisionStep
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.databases.postgres import PostgresStore
 from stopwise.live.stores.databases.sqlite import SqliteStore
+from stopwise.live.stores.log_lines import read_rounds
 from stopwise.live.stores.queueing.status import StoreStatus
-from stopwise.live.stores.round_log import RoundLog, read_rounds
+from stopwise.live.stores.round_log import RoundLog
 from stopwise.live.stores.snapshot import read_evidence
 from stopwise.live.watching.drift import Drift, DriftAlarm
 from stopwise.live.watching.explain import Explanation
