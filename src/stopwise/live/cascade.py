@@ -22,7 +22,8 @@ from stopwise.live.calling.stage import Stage
 from stopwise.live.interrupts import CallNote, SharedNote
 from stopwise.live.items.known import FeatureFunction, FeaturesOf, check_function
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.learner import DEFAULT_POLICY, Learner
+from stopwise.live.learner import Learner
+from stopwise.live.parts import DEFAULT_POLICY
 from stopwise.live.round import Round
 from stopwise.live.running.answer import Answer
 from stopwise.live.running.hints import hint_at_costs

@@ -101,6 +101,16 @@ class Keeper:
             if wait:
                 queue.catch_up()
 
+    def keep_promise(self) -> None:
+        """Wait for all rounds where durability is "round"; else until none of them is late."""
+        queue = self.queue
+        if queue is None:
+            return
+        if queue.store.writing.durability == "round":
+            queue.flush()
+        else:
+            queue.catch_up()
+
     async def kept(self, place: int) -> None:
         """The same without standing in the way of an event loop."""
         queue = self.queue

@@ -11,7 +11,7 @@ from stopwise.lazy import load
 from stopwise.live.calling.stage import Stage
 from stopwise.live.cascade import Cascade, CostSource
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.learner import DEFAULT_POLICY
+from stopwise.live.parts import DEFAULT_POLICY
 from stopwise.live.running.answer import Answer
 from stopwise.live.running.runner import OnFailure
 from stopwise.policies.base import Policy
