@@ -74,6 +74,15 @@ def _defined(tree):
             yield node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
+        # Names in what is sent and kept: fields of JSON.
+        elif isinstance(node, ast.Dict):
+            yield from (key.value for key in node.keys if _is_text(key))
+        elif isinstance(node, ast.Subscript) and _is_text(node.slice):
+            yield node.slice.value
+
+
+def _is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def test_no_metaphor_is_a_name():
