@@ -20,6 +20,9 @@ class WrittenQueue(Protocol):
     def ended(self) -> bool:
         """Whether there is nothing left to do, for good."""
 
+    def written_by(self, thread: threading.Thread) -> bool:
+        """Whether this is the thread that writes."""
+
     def step(self) -> None:
         """Write what is due."""
 
@@ -46,7 +49,7 @@ def run_queue(queue: weakref.ref[WrittenQueue], state: threading.Condition) -> N
     """The thread: it does not keep its queue alive."""
     while True:
         found = queue()
-        if found is None:
+        if found is None or not found.written_by(threading.current_thread()):
             return
         try:
             found.step()
