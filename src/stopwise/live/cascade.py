@@ -13,7 +13,7 @@ from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.calls import BatchCalls
 from stopwise.live.batching.items import Segments, each
 from stopwise.live.batching.progress import Progress
-from stopwise.live.batching.steps import answer_batch
+from stopwise.live.batching.steps import Steps, answer_batch
 from stopwise.live.calling import background
 from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.clocks import Clock
@@ -237,16 +237,7 @@ class Cascade:
         known = FeaturesOf(self._features, features)
 
         def run(part: Any, segments: Any) -> Batch:
-            return calls.run(
-                answer_batch(
-                    self._caller,
-                    self._runner,
-                    part,
-                    segments,
-                    self.deadline,
-                    known.of(each(part)) if known.any else None,
-                )
-            )
+            return calls.run(self._steps(part, segments, known))
 
         return Answers(run, items, batch_size, segment, progress)
 
@@ -269,18 +260,13 @@ class Cascade:
         known = FeaturesOf(self._features, features)
 
         async def run(part: Any, segments: Any) -> Batch:
-            return await calls.run_async(
-                answer_batch(
-                    self._caller,
-                    self._runner,
-                    part,
-                    segments,
-                    self.deadline,
-                    known.of(each(part)) if known.any else None,
-                )
-            )
+            return await calls.run_async(self._steps(part, segments, known))
 
         return AsyncAnswers(run, items, batch_size, segment, progress)
+
+    def _steps(self, part: Any, segments: Any, known: FeaturesOf) -> Steps:
+        features = known.of(each(part)) if known.any else None
+        return answer_batch(self._caller, self._runner, part, segments, self.deadline, features)
 
     def _calls(self, concurrency: int) -> BatchCalls:
         concurrency = whole_number("concurrency", concurrency, least=1)

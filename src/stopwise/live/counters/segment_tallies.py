@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TypedDict, Unpack
 
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
@@ -17,11 +18,10 @@ OTHER = "other"
 """Where rounds are counted once there are `most` segments."""
 
 
-class SegmentTallies:
-    """The counters of every segment.
+class TallyKind(TypedDict, total=False):
+    """How the segments of a learner are counted.
 
-    Args:
-        count: how many stages.
+    Attributes:
         discount: see `Tally`.
         strength: how many rounds the other segments' evidence may count for in one segment.
         recorder: a policy that counts rounds in its own way, or None.
@@ -29,27 +29,33 @@ class SegmentTallies:
         most: beyond this many, new segments are counted together.
     """
 
+    discount: float
+    strength: float
+    recorder: Policy | None
+    fast: Callable[[], Carried] | None
+    most: int
+
+
+class SegmentTallies:
+    """The counters of every segment.
+
+    Args:
+        count: how many stages.
+        kind: how they are counted, see `TallyKind`.
+    """
+
     __slots__ = (
         "_fast", "_full", "discount", "most", "pool", "recorder", "stage_count", "strength",
         "tallies",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        count: int,
-        *,
-        discount: float = 1.0,
-        strength: float = 0.0,
-        recorder: Policy | None = None,
-        fast: Callable[[], Carried] | None = None,
-        most: int = 10_000,
-    ) -> None:
+    def __init__(self, count: int, **kind: Unpack[TallyKind]) -> None:
         self.stage_count = count
-        self.discount = discount
-        self.strength = strength
-        self.recorder = recorder
-        self.most = most
-        self._fast = fast
+        self.discount = kind.get("discount", 1.0)
+        self.strength = kind.get("strength", 0.0)
+        self.recorder = kind.get("recorder")
+        self.most = kind.get("most", 10_000)
+        self._fast = kind.get("fast")
         self._full = False
         self.tallies: dict[str, Tally] = {}
         self.pool = Tally(count)

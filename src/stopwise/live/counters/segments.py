@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Unpack
 
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
-from stopwise.live.counters.segment_tallies import SegmentTallies
+from stopwise.live.counters.segment_tallies import SegmentTallies, TallyKind
 from stopwise.live.counters.tally import Tally, checked_counters
 from stopwise.live.pairs import Added
 from stopwise.live.record import RoundRecord
-from stopwise.policies.base import Policy
 
 _MANY = 256
 _FEW = 8
@@ -42,19 +41,8 @@ class SegmentCounters(SegmentTallies):
         "quiet", "records",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        count: int,
-        *,
-        discount: float = 1.0,
-        strength: float = 0.0,
-        recorder: Policy | None = None,
-        fast: Callable[[], Carried] | None = None,
-        most: int = 10_000,
-    ) -> None:
-        super().__init__(
-            count, discount=discount, strength=strength, recorder=recorder, fast=fast, most=most
-        )
+    def __init__(self, count: int, **kind: Unpack[TallyKind]) -> None:
+        super().__init__(count, **kind)
         self._replacements: Sequence[tuple[Tally, list[Any]]] = ()
         # Rounds that have ended and are yet to be added up. Of most there is only what they add:
         # `quiet` ones saw no pair. Of others there is a record. The first `moved` of `pending` have
