@@ -76,13 +76,15 @@ def _defined(tree):
             yield node.attr
         # Names in what is sent and kept: fields of JSON.
         elif isinstance(node, ast.Dict):
-            yield from (key.value for key in node.keys if _is_text(key))
-        elif isinstance(node, ast.Subscript) and _is_text(node.slice):
-            yield node.slice.value
+            yield from filter(None, map(_text, node.keys))
+        elif isinstance(node, ast.Subscript):
+            yield _text(node.slice)
 
 
-def _is_text(node):
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _text(node):
+    """The text that stands there, if one does."""
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return node.value if is_text else ""
 
 
 def test_no_metaphor_is_a_name():
