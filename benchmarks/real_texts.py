@@ -145,7 +145,7 @@ def languages(length: int, chosen: list[str], final: bool) -> Log:
         for code in TONGUES:
             for file in (place / code / "LC_MESSAGES").glob("*.mo"):
                 with file.open("rb") as stream:
-                    catalogue = gettext.GNUTranslations(stream)._catalog
+                    catalogue = vars(gettext.GNUTranslations(stream))["_catalog"]
                 for value in catalogue.values():
                     text = " ".join(str(value).replace("%", " ").split())[:length]
                     if len(text) > 5 and "Project-Id" not in text:

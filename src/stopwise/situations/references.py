@@ -16,7 +16,7 @@ import numpy as np
 from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import fail, finite_number
 from stopwise.estimating.estimate import agreement_of
-from stopwise.situations.keys import decode
+from stopwise.situations.keys import LEVELS, decode, partition_of
 from stopwise.situations.labelled import loss_from_labels
 from stopwise.situations.references_base import FinalLoss, differs_from
 from stopwise.situations.sureness import last_is_surer
@@ -199,9 +199,11 @@ def agreed(counts: Transitions) -> Agreed | None:
         ends = carried_forward(counts)
     # Partitions that only other rounds met weigh nothing, but their chances are wanted too.
     others = {key for _, key in counts.moves[-1]} | {key for key, _ in counts.labelled}
-    keys = [*ends, *sorted(others - set(ends))]
-    groups = np.asarray([decode(key).partition for key in keys], dtype=np.int64)
-    number = np.asarray([ends.get(key, 0.0) for key in keys])
+    weights = dict.fromkeys(sorted({key >> LEVELS[1] for key in others}), 0.0)
+    for key, times in ends.items():
+        weights[key >> LEVELS[1]] = weights.get(key >> LEVELS[1], 0.0) + times
+    groups = np.asarray([partition_of(code) for code in weights], dtype=np.int64)
+    number = np.fromiter(weights.values(), dtype=np.float64, count=len(weights))
     found = agreement_of(groups, number, counts.binning.label_count)
     right = {
         tuple(g): tuple(r)
