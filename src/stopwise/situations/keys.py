@@ -4,7 +4,8 @@ After a stage, an item's situation is: which outputs agree so far (the partition
 the bin of the stage's confidence, the bin of its label, the confidence bin of the stage before, and
 the cell of the item's features. They stand in this order in the bits of one number, so cutting bits
 off the end gives the coarser keys that a situation with few rows leans on. After the last stage
-nothing is left to decide: its situation is the partition alone.
+nothing is left to decide: its situation is the partition and how sure the last stage is, which
+tells whom to believe where stages differ (`stopwise.situations.sureness`).
 """
 
 from __future__ import annotations
@@ -51,6 +52,24 @@ def decode(key: int) -> Situation:
     )
 
 
+def confidences_of(keys: IntArray) -> IntArray:
+    """The confidence bins of many situations at once.
+
+    >>> confidences_of(np.array([encode(partition_code((0,)), 5, 2, 3, 0)]))
+    array([5])
+    """
+    return np.asarray(keys >> 13 & 15)
+
+
+def groups_of(keys: IntArray, stage: int) -> IntArray:
+    """The group of one stage in the partitions of many situations; -1 where it abstained.
+
+    >>> groups_of(np.array([final_key(partition_code((0, 1, -1)))] * 2), 1)
+    array([1, 1])
+    """
+    return np.asarray((keys >> 17 + _GROUP * stage & 15) - 1)
+
+
 def partition_code(groups: tuple[int, ...]) -> int:
     """A partition as a number; the first stage stands in the lowest bits but for a leading 1.
 
@@ -72,9 +91,13 @@ def partition_of(code: int) -> tuple[int, ...]:
     return tuple(groups)
 
 
-def final_key(partition: int) -> int:
-    """The situation after the last stage: the partition alone."""
-    return encode(partition, MISSING_BIN, ABSTAINED_LABEL, MISSING_BIN, 0)
+def final_key(partition: int, confidence: int = MISSING_BIN) -> int:
+    """The situation after the last stage: the partition and the bin of its confidence.
+
+    >>> decode(final_key(partition_code((0, 1)), 3))
+    Situation(partition=(0, 1), confidence=3, label=15, previous=15, cell=0)
+    """
+    return encode(partition, confidence, ABSTAINED_LABEL, MISSING_BIN, 0)
 
 
 def situations(rows: Observations, binning: Binning) -> IntArray:
@@ -97,8 +120,8 @@ def situations(rows: Observations, binning: Binning) -> IntArray:
         partition = digits | np.int64(1) << np.int64(_GROUP * (stage + 1))
         called = rows.codes[:, stage] != NOT_CALLED
         if stage == count - 1:
-            key = ((partition << 4 | MISSING_BIN) << 4 | ABSTAINED_LABEL) << 4 | MISSING_BIN
-            key <<= 5
+            key = (partition << 4 | confidence[:, stage]) << 4 | ABSTAINED_LABEL
+            key = (key << 4 | MISSING_BIN) << 5
         else:
             previous = confidence[:, stage - 1] if stage else np.int64(MISSING_BIN)
             key = ((partition << 4 | confidence[:, stage]) << 4 | label[:, stage]) << 4 | previous

@@ -16,9 +16,10 @@ import numpy as np
 from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import fail, finite_number
 from stopwise.estimating.estimate import agreement_of
-from stopwise.situations.keys import decode
+from stopwise.situations.keys import LEVELS, decode, partition_of
 from stopwise.situations.labelled import loss_from_labels
 from stopwise.situations.references_base import FinalLoss, differs_from
+from stopwise.situations.sureness import last_is_surer
 from stopwise.situations.transitions import Transitions
 
 TRUST = 0.7
@@ -68,8 +69,9 @@ def hold_against(
     Args:
         reference: "last"; a stage by number; "consensus", the chance to be wrong given how all
             stages agree; or "auto", the last stage as far as the consensus does not doubt it: by
-            the consensus' lead of an earlier stage over the last. Where items were labelled, the
-            labels choose among all references instead.
+            the consensus' lead of an earlier stage over the last, and by which of the two is less
+            sure than usual where they differ. Where items were labelled, the labels choose among
+            all references instead.
         trust: by default 0.7 for the last stage, 1 for a stage that is named.
 
     >>> from stopwise.situations.binning import Binning
@@ -134,6 +136,8 @@ class Agreed:
         accuracies: of every stage, estimated.
         chain: how far each stage follows the one before it, 0 to 1: agreement then means little.
         noise: the standard error of an earlier stage's lead over the last.
+        surer: whether the last stage is surer of itself than the best earlier one where the two
+            differ (`stopwise.situations.sureness`), from -1 to 1.
         right: for every partition, the chance that each stage's output is right.
     """
 
@@ -141,25 +145,31 @@ class Agreed:
     chain: float
     noise: float
     right: Mapping[tuple[int, ...], tuple[float, ...]]
+    surer: float = 0.0
 
     @property
     def doubt(self) -> float:
-        """How far the last stage is to be doubted: by an earlier one's lead.
+        """How far the last stage is to be doubted: by an earlier one's lead, and by confidences.
 
         In a chain agreement means little, so a small lead raises no doubt there; but no chain
-        explains a last stage that three others or more contradict.
+        explains a last stage that three others or more contradict. Confidences are heard after
+        that, because they tell what agreement cannot: which of two sides is the unsure one.
 
         >>> Agreed((0.7, 0.8, 0.9, 0.87), 1.0, 0.0, {}).doubt    # each follows the one before it
         0.0
         >>> Agreed((0.7, 0.8, 0.9, 0.3), 1.0, 0.0, {}).doubt
         1.0
+        >>> Agreed((0.7, 0.8, 0.9, 0.3), 1.0, 0.0, {}, surer=1.0).doubt    # the others are unsure
+        0.0
         """
         lead = max(self.accuracies[:-1]) - self.accuracies[-1] - self.noise
         three = len(self.accuracies) == 3
         least, starts, ends = DOUBT_OF_THREE if three else DOUBT_OF_MORE
         grown = _between(lead, starts, ends)
         far = 0.0 if three else _between(lead, *FAR_LEAD)
-        return (least + (1 - least) * grown) * (1 - self.chain * (1 - far))
+        doubt = (least + (1 - least) * grown) * (1 - self.chain * (1 - far))
+        wanted = 0.0 if self.surer > 0 else 1.0
+        return doubt + abs(self.surer) * (wanted - doubt)
 
     def chance_right(self, groups: IntArray) -> FloatArray:
         """The chance that each stage's output is right; by its accuracy where never counted."""
@@ -189,9 +199,11 @@ def agreed(counts: Transitions) -> Agreed | None:
         ends = carried_forward(counts)
     # Partitions that only other rounds met weigh nothing, but their chances are wanted too.
     others = {key for _, key in counts.moves[-1]} | {key for key, _ in counts.labelled}
-    keys = [*ends, *sorted(others - set(ends))]
-    groups = np.asarray([decode(key).partition for key in keys], dtype=np.int64)
-    number = np.asarray([ends.get(key, 0.0) for key in keys])
+    weights = dict.fromkeys(sorted({key >> LEVELS[1] for key in others}), 0.0)
+    for key, times in ends.items():
+        weights[key >> LEVELS[1]] = weights.get(key >> LEVELS[1], 0.0) + times
+    groups = np.asarray([partition_of(code) for code in weights], dtype=np.int64)
+    number = np.fromiter(weights.values(), dtype=np.float64, count=len(weights))
     found = agreement_of(groups, number, counts.binning.label_count)
     right = {
         tuple(g): tuple(r)
@@ -201,7 +213,8 @@ def agreed(counts: Transitions) -> Agreed | None:
     best = int(np.argmax(accuracies[:-1]))
     differ = float(number[groups[:, best] != groups[:, -1]].sum() / number.sum())
     seen = max(sum(counts.full.values()), FEWEST_FULL_RUNS)
-    return Agreed(accuracies, found.dependence.chain, math.sqrt(differ / seen), right)
+    surer = last_is_surer(counts, best)
+    return Agreed(accuracies, found.dependence.chain, math.sqrt(differ / seen), right, surer)
 
 
 def carried_forward(counts: Transitions) -> dict[int, float]:

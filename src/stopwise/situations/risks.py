@@ -17,7 +17,7 @@ import numpy as np
 
 from stopwise.arrays import FloatArray, IntArray
 from stopwise.costs import Costs
-from stopwise.situations.keys import decode
+from stopwise.situations.keys import LEVELS, partition_of
 from stopwise.situations.leaning import Levels, StageRisks
 from stopwise.situations.references_base import FinalLoss
 from stopwise.situations.transitions import Transitions
@@ -156,11 +156,11 @@ def _met(counts: Transitions, before: StageMoves | None, keys: IntArray) -> Floa
 
 
 def _at_the_end(keys: IntArray, loss: FinalLoss, count: int) -> FloatArray:
-    """The losses in situations after the last stage; each different one is asked for once."""
+    """The losses in situations after the last stage; each different partition is asked for once."""
     if not len(keys):
         return np.zeros((0, count))
-    different, inverse = np.unique(keys, return_inverse=True)
-    groups = np.asarray([decode(key).partition for key in different.tolist()], dtype=np.int64)
+    different, inverse = np.unique(keys >> LEVELS[1], return_inverse=True)
+    groups = np.asarray([partition_of(code) for code in different.tolist()], dtype=np.int64)
     return np.asarray(loss(groups)[inverse])
 
 

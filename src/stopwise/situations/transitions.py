@@ -35,8 +35,9 @@ class Transitions:
             which one after the next stage.
         full: of the full runs alone (rounds sent to the end with a known probability, whatever
             their outputs), how many ended in each situation: an unbiased sample of all items.
-        ends: of the full runs again, for each stage but the last two, how many went from which
-            situation after it to which at the end, without a stop in between to forget by.
+        ends: of the full runs again, for each stage but the last, how many went from which
+            situation after it to which at the end, without a stop in between to forget by; none
+            for two stages, where the moves say the same.
         labelled: of the items that somebody labelled, how often which group of stages was right
             (-1: none), by the situation at the end.
 
@@ -51,7 +52,8 @@ class Transitions:
         self.first: dict[int, int] = {}
         self.moves: list[dict[tuple[int, int], int]] = [{} for _ in range(binning.stage_count - 1)]
         self.full: dict[int, int] = {}
-        self.ends: list[dict[tuple[int, int], int]] = [{} for _ in range(binning.stage_count - 2)]
+        steps = binning.stage_count - 1
+        self.ends: list[dict[tuple[int, int], int]] = [{} for _ in range(steps if steps > 1 else 0)]
         self.labelled: dict[tuple[int, int], int] = {}
 
     @classmethod
@@ -208,9 +210,11 @@ class Transitions:
                 counts.labelled[_key(key), right] = whole_number("labelled", number, least=1)
             for name in ("moves", "ends"):
                 own = getattr(counts, name)
-                if len(form[name]) != len(own):
+                # Older files lack the ends after the last stage but one.
+                fewest = len(own) - (name == "ends" and len(own) > 0)
+                if not fewest <= len(form[name]) <= len(own):
                     raise fail(name, len(form[name]), f"{len(own)} steps")
-                for pairs, step in zip(own, form[name], strict=True):
+                for pairs, step in zip(own, form[name], strict=False):
                     for before, targets in step.items():
                         pairs.update({(_key(before), a): n for a, n in _read(targets).items()})
         except (KeyError, TypeError, AttributeError) as error:

@@ -95,7 +95,7 @@ class ItemPath:
         sure = binning.confidence_bin(stage, confidence)
         partition = partition_code(tuple(groups))
         if stage == binning.stage_count - 1:
-            key = final_key(partition)
+            key = final_key(partition, sure)
         else:
             said = binning.label_bin(stage, label)
             if said == OTHER_LABEL and label is not text:

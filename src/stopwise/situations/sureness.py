@@ -1,0 +1,84 @@
+"""Who is less sure than usual where a stage is outvoted: a hint at who is wrong, without a label.
+
+Agreement cannot tell three tools that err together from three that are right against a bad last
+stage. Confidences sometimes can: a stage that says how sure it is, is mostly less sure where it
+errs. So where the last stage is outvoted, the side whose confidence falls further below its own
+usual is the likelier one to be wrong. Confidences of two stages are not on one scale, so each is
+taken by its rank among all of its own: a mean rank of 0.5 is as sure as usual.
+
+The two sides are not alike: stages agree on what is easy, so that a majority is surer than its
+opponent by nature. A last stage that is nevertheless the surer one is believed; one that is less
+sure is doubted beyond `USUAL_GAP` alone. A confidence that tells nothing leaves both ranks alike.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+
+import numpy as np
+
+from stopwise.arrays import FloatArray, IntArray
+from stopwise.situations.binning import MISSING_BIN
+from stopwise.situations.keys import confidences_of, groups_of
+from stopwise.situations.transitions import Transitions
+
+USUAL_GAP = 0.1
+"""By this much in rank a majority may be surer than the last stage although it is wrong."""
+
+CHANCE, BEYOND_CHANCE = 2.0, 4.0
+"""Between these standard errors a gap grows from what chance may do to what is taken for true."""
+
+FEWEST_DIFFERENCES = 20
+
+
+def last_is_surer(counts: Transitions, stage: int) -> float:
+    """Whether the last stage is the surer one where this stage outvotes it, from -1 to 1.
+
+    Only full runs are looked at, for they are an unbiased sample. 0 where nothing tells: too few
+    such items, or a stage that gives no confidence.
+
+    >>> from stopwise.situations.binning import Binning
+    >>> from stopwise.situations.observations import Observations
+    >>> codes = np.array([[0, 0, 0]] * 300 + [[1, 1, 0]] * 100)
+    >>> sure = np.full(codes.shape, 0.8) + 0.001 * np.arange(400)[:, None] % 0.1
+    >>> sure[300:, :2] -= 0.5                      # the first two are unsure where they differ
+    >>> rows = Observations(("no", "yes"), codes, sure)
+    >>> last_is_surer(Transitions.of(rows, Binning.fit(rows)), 1)
+    1.0
+    >>> rows = Observations(("no", "yes"), codes)
+    >>> last_is_surer(Transitions.of(rows, Binning.fit(rows)), 1)
+    0.0
+    """
+    if stage >= len(counts.ends):
+        return 0.0
+    ends = counts.ends[stage]
+    pairs = np.fromiter(chain.from_iterable(ends), dtype=np.int64, count=2 * len(ends))
+    before, end = pairs[::2], pairs[1::2]
+    own, last = confidences_of(before), confidences_of(end)
+    groups = np.stack([groups_of(end, at) for at in range(counts.stage_count)], axis=1)
+    group, of_last = groups[:, stage], groups[:, -1]
+    told = (group >= 0) & (of_last >= 0) & (own != MISSING_BIN) & (last != MISSING_BIN)
+    voters, opponents = ((groups == one[:, None]).sum(axis=1) for one in (group, of_last))
+    number = np.fromiter(ends.values(), dtype=np.float64, count=len(ends))[told]
+    outvoted = number * ((group != of_last) & (voters > opponents))[told]
+    if outvoted.sum() < FEWEST_DIFFERENCES:
+        return 0.0
+    own_ranks, own_variance = _ranks(own[told], number)
+    last_ranks, last_variance = _ranks(last[told], number)
+    gap = float(outvoted @ (last_ranks - own_ranks) / outvoted.sum())
+    error = math.sqrt((own_variance + last_variance) / outvoted.sum())
+    if error == 0:
+        return 0.0
+    return _grown(gap / error) - _grown(-(gap + USUAL_GAP) / error)
+
+
+def _grown(sigmas: float) -> float:
+    return float(np.clip((sigmas - CHANCE) / (BEYOND_CHANCE - CHANCE), 0.0, 1.0))
+
+
+def _ranks(bins: IntArray, number: FloatArray) -> tuple[FloatArray, float]:
+    """The rank of each bin among all, from 0 to 1, and the variance of the ranks."""
+    share = np.bincount(bins, weights=number) / number.sum()
+    ranks = (np.cumsum(share) - share / 2)[bins]
+    return ranks, float(number @ (ranks - 0.5) ** 2 / number.sum())
