@@ -140,6 +140,8 @@ def broken(**change: Any) -> dict[str, Any]:
             "a URL such as",
         ),
         ({"server": {"listen": "8600"}, **broken()}, "server.listen"),
+        ({"server": {"header_seconds": 1e30}, **broken()}, "server.header_seconds: got 1e+30"),
+        ({"server": {"header_seconds": 1e-9}, **broken()}, "at least 0.001 and at most 86400"),
         ({"server": {"listen": "127.0.0.1:99999"}, **broken()}, "server.listen"),
     ],
 )

@@ -24,7 +24,7 @@ from stopwise.service.config.forms import (
     Upstream,
 )
 from stopwise.service.config.prices import known_price
-from stopwise.service.config.tables import NAME, NAME_ACCEPTED, Table
+from stopwise.service.config.tables import LONGEST, NAME, NAME_ACCEPTED, Table
 
 
 def read_config(path: str | Path) -> Config:
@@ -108,13 +108,13 @@ def _server(table: Table) -> ServerConfig:
         port=int(port),
         store=store,
         keep=table.choice("keep", usual.keep, ("nothing", "disagreements", "all")),
-        keep_days=table.number("keep_days", usual.keep_days, above=True),
+        keep_days=table.number("keep_days", usual.keep_days, above=True, most=36500.0),
         flush_seconds=table.number("flush_seconds", usual.flush_seconds, above=True, most=10.0),
         store_away=table.choice("store_away", usual.store_away, ("answer", "refuse")),
         max_body=table.whole("max_body", usual.max_body, least=1000),
-        body_seconds=table.number("body_seconds", usual.body_seconds, above=True),
-        header_seconds=table.number("header_seconds", usual.header_seconds, above=True),
-        drain_seconds=table.number("drain_seconds", usual.drain_seconds),
+        body_seconds=table.seconds("body_seconds", usual.body_seconds),
+        header_seconds=table.seconds("header_seconds", usual.header_seconds),
+        drain_seconds=table.number("drain_seconds", usual.drain_seconds, most=LONGEST),
         max_requests=table.whole("max_requests", usual.max_requests, least=1),
         public_url=table.url("public_url") if table.has("public_url") else None,
         log_level=table.choice("log_level", usual.log_level, ("debug", "info", "warning", "error")),
@@ -230,5 +230,5 @@ def _upstream(table: Table) -> Upstream:
         base_url=table.url("base_url"),
         model=table.text("model", accepted="the model name that the upstream knows"),
         api_key=table.secret("api_key"),
-        timeout=table.number("timeout", 60.0, above=True),
+        timeout=table.seconds("timeout", 60.0),
     )
