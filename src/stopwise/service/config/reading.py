@@ -12,9 +12,10 @@ from stopwise.abstentions import as_abstentions
 from stopwise.checks import StopwiseError, fail
 from stopwise.logs.settings import READINGS
 from stopwise.openai.comparators import parse_comparator
-from stopwise.policies.per_item.situation import ItemPolicy
+from stopwise.policies.per_item.situation import ItemPolicy, RowPolicy
 from stopwise.policies.registry import make_policy
 from stopwise.service.config.forms import (
+    CONFIDENCES,
     MODES,
     CascadeConfig,
     Config,
@@ -25,6 +26,7 @@ from stopwise.service.config.forms import (
 )
 from stopwise.service.config.prices import known_price
 from stopwise.service.config.tables import LONGEST, NAME, NAME_ACCEPTED, Table
+from stopwise.situations.observations import MOST_STAGES
 
 
 def read_config(path: str | Path) -> Config:
@@ -149,9 +151,7 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         )
     comparator = table.text("comparator", usual.comparator)
     policy = table.text("policy", usual.policy)
-    if isinstance(make_policy(policy), ItemPolicy):
-        accepted = "a policy that knows the depth before the first call, such as uss-ts-jump"
-        raise fail(f"{where}.policy", policy, accepted)
+    per_item = _is_per_item(f"{where}.policy", policy)
     segment_by = table.text("segment_by", None)
     if segment_by is not None:
         kind, _, header = segment_by.partition(":")
@@ -181,16 +181,63 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         policy=policy,
         reading=table.choice("reading", usual.reading, READINGS),
         seed=table.whole("seed", usual.seed),
+        confidence=table.choice("confidence", usual.confidence, CONFIDENCES),
+        per_item=per_item,
         compare=parse_comparator(f"{where}.comparator", comparator),
     )
     table.done()
+    _check_per_item(where, config)
     return config
+
+
+def _is_per_item(where: str, policy: str) -> bool:
+    """Whether a policy decides after each stage, of those that can be asked here."""
+    made = make_policy(policy)
+    if isinstance(made, RowPolicy):
+        raise fail(
+            where,
+            policy,
+            "a policy that learns from counts, such as uss-ts-jump or per-item: this one keeps"
+            " whole rounds (stopwise replay)",
+        )
+    return isinstance(made, ItemPolicy)
+
+
+def _check_per_item(where: str, config: CascadeConfig) -> None:
+    """Refuse settings that do not go with how depths are decided."""
+    if not config.per_item:
+        if config.confidence != "none":
+            accepted = "none, unless the policy decides per item"
+            raise fail(f"{where}.confidence", config.confidence, accepted)
+        return
+    how = f"with the policy {config.policy}"
+    if len(config.stages) > MOST_STAGES:
+        raise fail(f"{where}.stages", len(config.stages), f"at most {MOST_STAGES} {how}")
+    if config.sticky != "none":
+        raise fail(
+            f"{where}.sticky",
+            config.sticky,
+            f"none {how}: which stage answers depends on each answer, not on the conversation",
+        )
+    if config.run_to != len(config.stages) - 1:
+        raise fail(
+            f"{where}.run_to",
+            config.stage_names[config.run_to],
+            f"{config.stage_names[-1]} {how}: its rule is learned from requests that all stages"
+            " answered",
+        )
+    if config.compare.agree is not None:
+        raise fail(
+            f"{where}.comparator",
+            config.comparator,
+            f"one without a tolerance {how}: its situations are groups of equal answers",
+        )
 
 
 # Settings of other rooms: refused by name, with where they are to be had.
 _ELSEWHERE = {
-    "rule": "the service draws the depth before the first call, so it takes no rule that decides"
-    " per item; a live cascade does, as Cascade(rule=...)",
+    "rule": 'the service learns its rule per item itself (policy = "per-item") and takes none'
+    " from a file; a live cascade does, as Cascade(rule=...)",
     "calls": "the service calls the stages up to the depth that was drawn; `stopwise analyze"
     " --calls alone` judges its log for stages called alone",
     "baseline": "what is served today is run_to",
