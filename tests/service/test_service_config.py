@@ -102,7 +102,7 @@ def broken(**change: Any) -> dict[str, Any]:
         ),
         (broken(abstentions="skip"), "abstentions: got 'skip'"),
         (broken(reading="estimate"), "did you mean 'estimated'?"),
-        (broken(policy="per-item-logistic"), "a policy that learns from counts"),
+        (broken(policy="per-item-logistic"), "need per-item, or a policy that draws"),
         (broken(policy="per-item", sticky="conversation"), "c.sticky: got 'conversation', but"),
         (broken(policy="per-item", run_to="a"), "cascades.c.run_to: got 'a', but need b with"),
         (broken(policy="per-item", comparator="number(0.5)"), "one without a tolerance"),

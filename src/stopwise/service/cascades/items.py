@@ -11,11 +11,13 @@ from typing import Any
 from stopwise.live import Comparator
 from stopwise.live.items.looking import ItemLook, ItemLooker
 from stopwise.live.items.path import stop_probability
+from stopwise.logs.items.why import stopping_shares
 from stopwise.policies.per_item.rule import Rule
 from stopwise.service.cascades.counting import compare
+from stopwise.service.cascades.drawing import with_full_runs
 from stopwise.service.cascades.forms import Call, Finished, ItemOutcome, RequestDecision
 
-_LABEL = 12  # hexadecimal digits: enough to tell answers apart, and no text
+_LABEL = 8  # hexadecimal digits: enough to tell answers apart, and no text
 
 
 class ItemRequests:
@@ -46,6 +48,13 @@ class ItemRequests:
     def full_chance(self, rate: float) -> float:
         """The probability that the next request goes through all stages whatever they answer."""
         return self._looker.full_chance(rate)
+
+    def law(self, rate: float) -> list[float]:
+        """The share of requests that would stop after each stage, full runs included."""
+        rule, chance = self.rule, self.full_chance(rate)
+        if rule is None:
+            return [0.0] * self._last + [1.0]
+        return with_full_runs(stopping_shares(rule), chance)
 
     def check_features(self, features: Mapping[str, Any], segment: str) -> None:
         """Refuse what the rule cannot take."""

@@ -67,7 +67,7 @@ class RunningCascade:
             config.policy,
             mistake_cost=config.mistake_cost,
             seed=config.seed,
-            comparator=Comparator(config.compare.label) if plain else config.compare,
+            comparator=Comparator(config.compare.label, quick=True) if plain else config.compare,
             measured=config.priced,
             drift=Drift(),
             store=evidence_store(store, folder, config.name, self.epoch, self._beside),
@@ -100,7 +100,12 @@ class RunningCascade:
             return name
 
     def law(self, segment: str) -> list[float]:
-        """The law of the depth that enforcing draws from, full runs included."""
+        """The law of the depth that enforcing draws from, full runs included.
+
+        Per item nothing is drawn: then, how often the rule stops after each stage.
+        """
+        if self.items is not None:
+            return self.items.law(self.config.full_run_rate)
         return with_full_runs(self.learner.advice(segment), self.config.full_run_rate)
 
     def decide(

@@ -12,7 +12,8 @@ from stopwise.abstentions import as_abstentions
 from stopwise.checks import StopwiseError, fail
 from stopwise.logs.settings import READINGS
 from stopwise.openai.comparators import parse_comparator
-from stopwise.policies.per_item.situation import ItemPolicy, RowPolicy
+from stopwise.policies.per_item.policy import PerItem
+from stopwise.policies.per_item.situation import ItemPolicy
 from stopwise.policies.registry import make_policy
 from stopwise.service.config.forms import (
     CONFIDENCES,
@@ -193,14 +194,14 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
 def _is_per_item(where: str, policy: str) -> bool:
     """Whether a policy decides after each stage, of those that can be asked here."""
     made = make_policy(policy)
-    if isinstance(made, RowPolicy):
+    if isinstance(made, ItemPolicy) and not isinstance(made, PerItem):
         raise fail(
             where,
             policy,
-            "a policy that learns from counts, such as uss-ts-jump or per-item: this one keeps"
-            " whole rounds (stopwise replay)",
+            "per-item, or a policy that draws the depth before the first call, such as uss-ts-jump"
+            " (stopwise replay runs this one)",
         )
-    return isinstance(made, ItemPolicy)
+    return isinstance(made, PerItem)
 
 
 def _check_per_item(where: str, config: CascadeConfig) -> None:
