@@ -301,3 +301,21 @@ def test_the_page_says_why(learned: tuple[TestClient, Service]) -> None:
     assert "of a full run" in page
     for tab in ("/savings", "/disagreements", "/labels", "/health", "/mode"):
         assert client.get(f"/ui/c/support{tab}").status_code == 200
+
+
+def test_another_kind_of_policy_keeps_the_evidence_and_refuses_open_rounds(make: Maker) -> None:
+    settings = {**ITEM, "api_only": True, "stages": STAGES}
+    client, first = make(**settings)
+    for number in range(5):
+        play(client, number)
+    left_open = client.post(f"{API}/rounds", json={}).json()["round"]
+    client.__exit__(None, None, None)
+    client, second = make(**{**settings, "policy": "uss-ts-jump"})
+    cascade = second.cascades["support"]
+    assert cascade.epoch == first.cascades["support"].epoch
+    assert cascade.learner.evidence().seen[0, 1] == 5  # all of them full runs
+    refused = client.post(f"{API}/rounds/{left_open}/end")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "another_epoch")
+    second.give_up_rounds(2e10)
+    assert second.recorder.drain()
+    assert cascade.learner.rounds == 5

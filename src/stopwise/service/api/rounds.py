@@ -107,12 +107,8 @@ async def observe(request: Request) -> Response:
                 code="told_already",
             )  # fmt: skip
         form["told"][str(stage)] = given
-        go_on(cascade, form)
 
-    form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
-    if form is None:
-        raise await ended_or_missing(service, cascade, round_id)
-    return Json(open_round(cascade, round_id, form))
+    return await _changed(service, cascade, round_id, change)
 
 
 async def go_deeper(request: Request) -> Response:
@@ -127,9 +123,23 @@ async def go_deeper(request: Request) -> Response:
         if form["depth"] + form["deeper"] >= last:
             raise ProtocolError(409, "this round is at the last stage", code="last_stage")
         form["deeper"] += 1
+
+    return await _changed(service, cascade, round_id, change)
+
+
+async def _changed(
+    service: Service,
+    cascade: RunningCascade,
+    round_id: str,
+    change: Callable[[dict[str, Any]], None],
+) -> Response:
+    """Change an open round in a transaction, then go on per item; the round as it is now."""
+
+    def both(form: dict[str, Any]) -> None:
+        change(form)
         go_on(cascade, form)
 
-    form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
+    form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, both)
     if form is None:
         raise await ended_or_missing(service, cascade, round_id)
     return Json(open_round(cascade, round_id, form))
