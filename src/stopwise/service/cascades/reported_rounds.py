@@ -25,7 +25,9 @@ def finished_of(
 ) -> Finished:
     """An open round as a finished one. A stage in between that is missing counts as failed."""
     calls = calls_of(cascade, form)
-    decision = replace(RequestDecision(**form["decision"]), depth=form["depth"])
+    decision = RequestDecision(**form["decision"])
+    if decision.walks:
+        decision = replace(decision, depth=form["depth"])
     answered = [call.stage for call in calls if call.output is not None]
     served = answered[-1] if answered else None
     item = None
