@@ -100,13 +100,13 @@ async def observe(request: Request) -> Response:
             raise ProtocolError(
                 409, f"stage: this round calls {asked}", param="stage", code="stage_not_called"
             )
-        before = form["told"].get(str(stage))
+        before = form["reported"].get(str(stage))
         if before is not None and before != given:
             raise ProtocolError(
                 409, "stage: another output of this stage was given already", param="stage",
-                code="told_already",
+                code="reported_already",
             )  # fmt: skip
-        form["told"][str(stage)] = given
+        form["reported"][str(stage)] = given
 
     return await _changed(service, cascade, round_id, change)
 
@@ -189,7 +189,7 @@ def _form(decision: RequestDecision, epoch: str) -> dict[str, Any]:
         # Per item, one stage after the other.
         "depth": 0 if decision.walks else decision.depth,
         "deeper": 0,
-        "told": {},
+        "reported": {},
     }
 
 
@@ -242,8 +242,8 @@ def open_round(cascade: RunningCascade, round_id: str, form: dict[str, Any]) -> 
         "advised": None if advised is None else names[advised],
         "compared": not decision["uncounted"],
         "stages": list(called),
-        "next": [name for name in called if str(names.index(name)) not in form["told"]],
-        "told": [names[int(stage)] for stage in sorted(form["told"], key=int)],
+        "next": [name for name in called if str(names.index(name)) not in form["reported"]],
+        "reported": [names[int(stage)] for stage in sorted(form["reported"], key=int)],
     }
 
 

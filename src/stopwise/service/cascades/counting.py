@@ -10,7 +10,7 @@ from typing import Any
 from stopwise.agreement import Increments, count_prefix
 from stopwise.evidence import ABSTAINED
 from stopwise.live import Comparator, Learner
-from stopwise.live.items.looking import DrawnItem
+from stopwise.live.choosing.item_looker import DrawnItem
 from stopwise.service.cascades.forms import Call, Finished, ItemOutcome
 
 PATTERN = "pattern:"

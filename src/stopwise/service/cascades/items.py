@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from stopwise.live import Comparator
-from stopwise.live.items.looking import ItemLook, ItemLooker
+from stopwise.live.choosing.item_looker import ItemLook, ItemLooker
 from stopwise.live.items.path import stop_probability
 from stopwise.logs.items.why import stopping_shares
 from stopwise.policies.per_item.rule import Rule

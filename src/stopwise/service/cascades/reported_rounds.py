@@ -53,7 +53,7 @@ def finished_of(
 
 def calls_of(cascade: RunningCascade, form: dict[str, Any]) -> tuple[Call, ...]:
     """What was reported, in the order of the stages; what is missing in between has failed."""
-    reported = {int(stage): told for stage, told in form["told"].items()}
+    reported = {int(stage): told for stage, told in form["reported"].items()}
     calls = []
     for stage in range(form["first"], max(reported, default=form["first"] - 1) + 1):
         told = reported.get(stage)
@@ -106,7 +106,7 @@ def of_this_epoch(cascade: RunningCascade, form: dict[str, Any]) -> bool:
 def _reply(cascade: RunningCascade, finished: Finished, form: dict[str, Any]) -> dict[str, Any]:
     """The reply to whoever ends a round."""
     names, served = cascade.config.stage_names, finished.served
-    answer = None if served is None else form["told"][str(served)]["output"]
+    answer = None if served is None else form["reported"][str(served)]["output"]
     return {
         "round": finished.decision.id,
         "state": "ended",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stopwise.live.items.decider import ItemDecider
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.round import Books, Round
 from stopwise.policies.per_item.rule import Rule, RuleDecision
 
