@@ -84,8 +84,13 @@ class FakeUpstream:
             self.cancelled.append(model)
             raise
         message, finish = _message(given)
+        more = (
+            {"logprobs": given["logprobs"]}
+            if isinstance(given, dict) and "logprobs" in given
+            else {}
+        )
         choices = [
-            {"index": at, "message": message, "finish_reason": finish}
+            {"index": at, "message": message, "finish_reason": finish, **more}
             for at in range(body.get("n", 1))
         ]
         return web.json_response(

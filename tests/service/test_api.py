@@ -189,7 +189,7 @@ def test_verdict_and_report_use_the_words_of_analyze(api: tuple[TestClient, Serv
     assert report["sums"]["disagreed:1:2"] == 1
     explained = client.get(f"{C}/explain?hours=2").json()
     assert sum(explained["law"]) == pytest.approx(1)
-    assert explained["hours"][0]["requests"] == 1
+    assert explained["over_time"]["slices"][0]["requests"] == 1
 
 
 def test_modes_are_switched_with_a_reason_and_survive(make: Maker) -> None:

@@ -190,6 +190,33 @@ def test_a_client_that_leaves_a_plain_request(live: Live, upstream: FakeUpstream
     assert sums["abandoned"] == 1
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_client_that_leaves_while_another_stage_stands_in(
+    live: Live, upstream: FakeUpstream, streamed: bool
+) -> None:
+    server = live(mode="enforce", policy="fixed:stage=0", full_run_rate=0.0)
+    upstream.answer = lambda model, body: {"status": 500} if model == "small" else {"hang": 5}
+
+    async def leave() -> None:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=0.7)) as session:
+            with pytest.raises(asyncio.TimeoutError):
+                await session.post(
+                    f"{server.url}/v1/chat/completions", json={**ASK, "stream": streamed}
+                )
+
+    asyncio.run(leave())
+    end = time.monotonic() + 4
+    while "large" not in upstream.cancelled and time.monotonic() < end:
+        time.sleep(0.02)
+    assert "large" in upstream.cancelled  # nobody waits for it, so nobody pays for it
+    service = settled(server)
+    sums = service.rounds.sums("support")
+    assert sums["unanswered"] == 1
+    assert sums["abandoned"] == 1
+    form = service.rounds.rounds("support", service.cascades["support"].epoch)[0].form
+    assert form["failed"] == {"0": "status 500", "1": "client gone"}
+
+
 def test_stopping_answers_what_is_under_way(live: Live, upstream: FakeUpstream) -> None:
     server = live(mode="shadow", sample=1.0)
     upstream.pause = 0.1

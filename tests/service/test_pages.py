@@ -154,6 +154,11 @@ def test_keys_are_made_shown_once_and_revoked(make: Maker) -> None:
     client, service = make(mode="shadow")
     refused = client.post("/ui/keys", data={"name": "me", "scope-infer": "1"}, headers=OWN)
     assert refused.status_code == 400  # it would lock everybody out of these pages
+    for budget in ("-5", "0", "nan", "much"):
+        data = {"name": "me", "scope-admin": "1", "budget": budget}
+        refused = client.post("/ui/keys", data=data, headers=OWN)
+        assert refused.status_code == 400, budget
+        assert "a number above 0" in refused.text
     made = client.post("/ui/keys", data={"name": "me", "scope-admin": "1"}, headers=OWN)
     key = re.search(r"sk-sw-[\w-]+", made.text)
     assert key, made.text[:500]

@@ -6,18 +6,23 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from fake_upstream import FakeUpstream
+from service_helpers import BASE
+from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import postgres_server
 import replicas
 from replicas import Replica, new_store
 
+from stopwise.service.app import make_app
 from stopwise.service.config.reading import config_of
 from stopwise.service.core import Service
 from stopwise.service.database.connection import PostgresDatabase
@@ -91,6 +96,49 @@ def test_the_service_goes_on_while_the_database_is_away(
     assert service.rounds.sums("support")["rounds"] == 30
     assert service.cascades["support"].learner.rounds == 30
     close(service)
+
+
+def test_rounds_per_item_are_walked_at_two_replicas_and_counted_once(postgres: Any) -> None:
+    """Begun at one, reported at the other, ended at both at once: transitions count every one."""
+    store = new_store(postgres)
+    stages = [{"name": "s0", "cost": 0.2}, {"name": "s1", "cost": 2.0}]
+    cascade = {"policy": "per-item", "mode": "enforce", "mistake_cost": 20.0, "stages": stages}
+    form = {"server": {"store": store}, "cascades": {"support": cascade}}
+    path, count = "/api/v1/cascades/support/rounds", 60
+    with ExitStack() as stack:
+        services = [Service(config_of(form)) for _ in range(2)]
+        one, two = (
+            stack.enter_context(TestClient(make_app(service), base_url=BASE))
+            for service in services
+        )
+        pool = stack.enter_context(ThreadPoolExecutor(8))
+
+        def play(number: int) -> str:
+            here, there = (one, two) if number % 2 else (two, one)
+            found = here.post(path, json={}).json()
+            while found["next"]:
+                at = int(found["next"][0][1:])
+                output = "yes" if number % 3 or at else "no"
+                body = {"stage": f"s{at}", "output": output, "confidence": float(number % 3)}
+                found = there.post(f"{path}/{found['round']}/outputs", json=body).json()
+                here, there = there, here
+            ends = [
+                pool.submit(client.post, f"{path}/{found['round']}/end") for client in (one, two)
+            ]
+            replies = {end.result().text for end in ends}
+            assert len(replies) == 1
+            return replies.pop()
+
+        with ThreadPoolExecutor(6) as players:
+            assert len(set(players.map(play, range(count)))) == count
+        for service in services:
+            service.cascades["support"].learner.refresh()
+            learner = service.cascades["support"].learner
+            sums = service.rounds.sums("support")
+            assert learner.transitions is not None
+            assert learner.rounds == learner.transitions.rounds == sums["rounds"] == count
+            assert learner.evidence().seen[0, 1] == sums["seen:0:1"] == sums["full_runs"]
+            assert sums["full_runs"] + sums.get("decided", 0) == count
 
 
 def fresh_service(store: str, upstream: FakeUpstream) -> Service:

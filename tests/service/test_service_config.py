@@ -92,7 +92,7 @@ def broken(**change: Any) -> dict[str, Any]:
         (broken(comparator="foldd"), "tool_calls, exact, folded"),
         (broken(segment_by="cookie:x"), "header:NAME-OF-A-HEADER"),
         (broken(policy="uss-tss"), "uss-tss"),
-        (broken(rule="rule.json"), "cascades.c.rule: the service draws the depth before"),
+        (broken(rule="rule.json"), "cascades.c.rule: the service learns its rule"),
         (broken(calls="alone"), "cascades.c.calls: the service calls the stages up to"),
         (broken(promise=0.9), "cascades.c.promise: the service keeps no promise"),
         (broken(baseline="a"), "cascades.c.baseline: what is served today is run_to"),
@@ -102,7 +102,16 @@ def broken(**change: Any) -> dict[str, Any]:
         ),
         (broken(abstentions="skip"), "abstentions: got 'skip'"),
         (broken(reading="estimate"), "did you mean 'estimated'?"),
-        (broken(policy="per-item"), "knows the depth before the first call"),
+        (broken(policy="per-item-logistic"), "need per-item, or a policy that draws"),
+        (broken(policy="per-item", sticky="conversation"), "c.sticky: got 'conversation', but"),
+        (broken(policy="per-item", run_to="a"), "cascades.c.run_to: got 'a', but need b with"),
+        (broken(policy="per-item", comparator="number(0.5)"), "one without a tolerance"),
+        (
+            broken(policy="per-item", stages=[{"name": f"s{n}", "cost": n} for n in range(20)]),
+            "cascades.c.stages: got 20, but need at most",
+        ),
+        (broken(policy="per-item", confidence="men"), "did you mean 'mean'?"),
+        (broken(confidence="mean"), "cascades.c.confidence: got 'mean', but need none"),
         (
             broken(
                 stages=[
@@ -140,6 +149,8 @@ def broken(**change: Any) -> dict[str, Any]:
             "a URL such as",
         ),
         ({"server": {"listen": "8600"}, **broken()}, "server.listen"),
+        ({"server": {"header_seconds": 1e30}, **broken()}, "server.header_seconds: got 1e+30"),
+        ({"server": {"header_seconds": 1e-9}, **broken()}, "at least 0.001 and at most 86400"),
         ({"server": {"listen": "127.0.0.1:99999"}, **broken()}, "server.listen"),
     ],
 )

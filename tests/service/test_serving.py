@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+
+import pytest
+
+from stopwise.checks import StopwiseError
+from stopwise.service.example.running import run_example
 
 CONFIG = """
 [server]
@@ -52,3 +59,21 @@ def test_serve_refuses_the_open_door(tmp_path: Path, free_port: int) -> None:
     _, error = process.communicate(timeout=120)
     assert process.returncode == 2
     assert "no key exists" in error
+
+
+def test_a_port_that_another_service_has_is_refused(tmp_path: Path, free_port: int) -> None:
+    # Both would listen with SO_REUSEPORT and share the requests, unseen.
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", free_port))
+        other.listen()
+        process = start(tmp_path, f"127.0.0.1:{free_port}")
+        _, error = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert f"server.listen: got 127.0.0.1:{free_port}, but need" in error
+    assert "port that is free" in error
+
+
+def test_the_example_opens_no_door_either(free_port: int) -> None:
+    with pytest.raises(StopwiseError, match="no key exists"):
+        asyncio.run(run_example(f"0.0.0.0:{free_port}", stop=asyncio.Event()))

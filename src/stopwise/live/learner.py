@@ -13,6 +13,7 @@ from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
 from stopwise.live.bookkeeping.funding import funded, funded_async
 from stopwise.live.bookkeeping.knowledge import Knowledge
 from stopwise.live.bookkeeping.resuming import resume_from, snapshot_of
+from stopwise.live.choosing.item_looker import DrawnItem, ItemLooker
 from stopwise.live.choosing.readings import LiveReading
 from stopwise.live.counters.segments import Counted
 from stopwise.live.keywords import LearnerKeywords
@@ -134,6 +135,7 @@ class Learner:
         segment: str = "",
         *,
         advised: tuple[int, float] | None = None,
+        item: DrawnItem | None = None,
     ) -> Round:
         """Open a round whose depth was drawn elsewhere, as by another process of a service.
 
@@ -143,6 +145,7 @@ class Learner:
             segment: whose evidence it adds to.
             advised: in the modes shadow and advise: the depth that enforcing would have drawn, and
                 its probability.
+            item: where rounds are decided per item, how this one was; see `looker`.
 
         >>> round = Learner({"rule": 0, "model": 1}).begin_drawn(1, 0.25)
         >>> round.depth, round.probability
@@ -153,7 +156,13 @@ class Learner:
         chance = check_probability("probability", probability)
         if advised is not None:
             check_probability("advised", advised[1])
-        round = self.begin(segment)
+        if (item is not None) is not self.per_item:
+            needed = "a DrawnItem" if self.per_item else "None"
+            raise fail("item", item, f"{needed} with the policy {self.policy.label()}")
+        round = self.begin(segment, None if item is None else item.features)
+        if item is not None:
+            round.full_run, round.full_chance = item.full_run, item.chance
+            round.rule_depth = item.stop
         round.depth, round.probability = depth, chance
         round.advised, round.advised_probability = advised or (None, 0.0)
         round.unusual = round.unusual or advised is not None
@@ -209,6 +218,18 @@ class Learner:
     def per_item(self) -> bool:
         """Whether rounds are decided per item, after each stage."""
         return self._books.items is not None
+
+    @property
+    def looker(self) -> ItemLooker | None:
+        """Decides items whose rounds are kept elsewhere and are counted by `begin_drawn`.
+
+        None where the policy knows the depth before the first call, or a promise is kept, which
+        needs every round to begin here.
+        """
+        items = self._books.items
+        if items is None or items.guard is not None:
+            return None
+        return ItemLooker(items, self._books, lambda: self.rounds)
 
     @property
     def transitions(self) -> Transitions | None:

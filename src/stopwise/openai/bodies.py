@@ -7,6 +7,7 @@ tools, structured output and whatever a model server adds work without being kno
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,14 +32,21 @@ class ChatRequest:
     choices: int
     body: dict[str, Any]
 
-    def for_stage(self, model: str, *, streamed: bool) -> bytes:
+    def for_stage(
+        self, model: str, *, streamed: bool, more: Mapping[str, Any] | None = None
+    ) -> bytes:
         """The body for one stage; usage is always asked for, since costs rest on it.
+
+        Args:
+            model: the name that the stage knows.
+            streamed: whether a stream is wanted.
+            more: fields that are asked for besides; what the client asked for stays.
 
         >>> request = read_chat(b'{"model": "m", "messages": [{"role": "user", "content": "x"}]}')
         >>> request.for_stage("small", streamed=True)[-48:]
         b'true, "stream_options": {"include_usage": true}}'
         """
-        body = {**self.body, "model": model}
+        body = {**(more or {}), **self.body, "model": model}
         body.pop("stream", None)
         options = body.pop("stream_options", None)
         if streamed:

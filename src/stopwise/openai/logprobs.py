@@ -50,6 +50,38 @@ def confidence_of_logprobs(given: Any, how: How = "mean") -> float:
     return math.exp(total if how == "product" else total / len(chances))
 
 
+def fields_for(how: How) -> dict[str, Any]:
+    """What a request has to ask for, so that its reply says how sure the model is.
+
+    >>> fields_for("mean"), fields_for("gap")
+    ({'logprobs': True}, {'logprobs': True, 'top_logprobs': 2})
+    """
+    return {"logprobs": True, "top_logprobs": 2} if how == "gap" else {"logprobs": True}
+
+
+def take_confidence(reply: dict[str, Any], how: How, *, wanted: bool) -> float | None:
+    """The confidence of a plain reply; None where it says nothing of it.
+
+    Args:
+        reply: as JSON; what nobody asked for is taken out of it.
+        how: see `confidence_of_logprobs`.
+        wanted: whether the client asked for log-probabilities itself.
+
+    >>> reply = {"choices": [{"logprobs": {"content": [{"token": "yes", "logprob": 0.0}]}}]}
+    >>> take_confidence(reply, "mean", wanted=False), reply
+    (1.0, {'choices': [{}]})
+    """
+    try:
+        found = confidence_of_logprobs(reply, how)
+    except StopwiseError:
+        found = None
+    if not wanted:
+        for choice in reply["choices"]:
+            if isinstance(choice, dict):
+                choice.pop("logprobs", None)
+    return found
+
+
 def _tokens(given: Any) -> Sequence[Any]:
     """The tokens of an answer, wherever they stand."""
     choices = _of(given, "choices")

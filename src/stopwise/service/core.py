@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.holding import LATE
 from stopwise.service.cascades.recorder import Recorder
-from stopwise.service.cascades.reported_rounds import finished_of
+from stopwise.service.cascades.reported_rounds import finished_of, of_this_epoch
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import Spending
 from stopwise.service.cascades.verdicts import renew_headlines
@@ -155,7 +155,7 @@ class Service:
             cascade = self.cascades.get(name)
             form = self.open_rounds.close(name, round_id, "abandon")
             # What was begun before the stages, prices or comparator changed counts nowhere.
-            if cascade is not None and form is not None and form.get("epoch") == cascade.epoch:
+            if cascade is not None and form is not None and of_this_epoch(cascade, form):
                 self.recorder.put(finished_of(cascade, round_id, form, "", abandoned=True))
             else:
                 self.open_rounds.delete(round_id)

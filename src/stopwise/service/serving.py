@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -32,14 +33,25 @@ def refuse_open_door(service: Service) -> None:
         )
 
 
+def refuse_taken_address(service: Service) -> None:
+    """Nothing listens where something else does: the two would share the requests."""
+    # The server binds with SO_REUSEPORT, which a second service would too; this one does not.
+    server = service.config.server
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as place:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            place.bind((server.host, server.port))
+        except OSError as error:
+            raise StopwiseError(
+                f"server.listen: got {server.host}:{server.port}, but need an address of this"
+                f" machine and a port that is free ({error.strerror or error})"
+            ) from None
+
+
 async def serve(config: Config, on_ready: Ready = lambda service: None) -> None:
     """Serve until a signal comes; requests under way are answered before it returns."""
     service = Service(config)
-    try:
-        refuse_open_door(service)
-    except StopwiseError:
-        service.database.close()
-        raise
     async with until_signal() as stop:
         await serve_until(service, stop, on_ready)
 
@@ -63,6 +75,12 @@ async def serve_until(
     service: Service, stop: asyncio.Event, on_ready: Ready = lambda service: None
 ) -> None:
     """Serve until the event is set; then answer what is under way and write what is queued."""
+    try:
+        refuse_open_door(service)
+        refuse_taken_address(service)
+    except StopwiseError:
+        await service.stop()
+        raise
     limits = service.config.server
     server = Server(
         make_app(service),

@@ -31,7 +31,7 @@ def command(
     A key is shown once, when it is made; the service keeps its hash alone. Scopes: **infer** asks
     cascades, **read** sees figures and pages, **label** gives labels, **admin** does everything.
     """
-    from stopwise.checks import StopwiseError, fail, positive_number
+    from stopwise.checks import StopwiseError, fail
     from stopwise.cli.shared.needs import need_service
     from stopwise.cli.shared.output import print_json
 
@@ -49,8 +49,7 @@ def command(
         if action == "create":
             if not name:
                 raise StopwiseError("name: missing; say whose key it is with --name")
-            most = None if budget is None else positive_number("budget", budget)
-            key, text = keys.create(name, scope or ["infer"], most)
+            key, text = keys.create(name, scope or ["infer"], budget)
             if as_json:
                 print_json({"id": key.id, "key": text, "scopes": list(key.scopes)})
             else:

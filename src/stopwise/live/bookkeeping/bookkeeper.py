@@ -148,7 +148,8 @@ class Bookkeeper:
         if round.ended:
             _refuse_twice(round)
         if self.items is not None:
-            self.items.conclude(round, enforced=self.settings.mode == "enforce")
+            enforced = self.settings.mode == "enforce" and round.advised is None
+            self.items.conclude(round, enforced=enforced)
         record, answer = self._recorder.read(round, self.ledger.keeper.writer, abandoned)
         outcome = RoundOutcome(answer, record.stage, record.cost)
         self._enter(round, record, outcome)

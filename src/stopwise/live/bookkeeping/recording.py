@@ -38,7 +38,9 @@ class RoundReader:
     def read(self, round: Round, writer: int, abandoned: bool) -> tuple[RoundRecord, Any]:
         """What happened in a round, and its answer."""
         record = self._without_comparing(round, writer, abandoned)
-        if self._items is not None and self._enforced:
+        # One that was drawn elsewhere may have been advised alone where others are enforced.
+        enforced = self._enforced and round.advised is None
+        if self._items is not None and enforced:
             likeliest = self._items.answering(round)
             record.stage = record.stage if likeliest is None else likeliest
         outputs, reader, stage = round.outputs, self._reader, record.stage
@@ -57,7 +59,7 @@ class RoundReader:
             record.answered = 0 if stage is None else 1 << stage
             record.disagreed = record.undecided = 0
         if self._items is not None:
-            record.item = self._items.row_of(round, record, enforced=self._enforced)
+            record.item = self._items.row_of(round, record, enforced=enforced)
         if round.advised is not None:
             self._note_advice(record)
         return record, answer

@@ -12,7 +12,7 @@ from stopwise.live.comparing.reader import Reader
 from stopwise.live.items.counting import copy_of
 from stopwise.live.items.features import SEGMENT, check_cells
 from stopwise.live.items.memory import ItemMemory
-from stopwise.live.items.path import Deciding, ItemPath
+from stopwise.live.items.path import Deciding, ItemPath, stop_probability
 from stopwise.live.items.promise import LiveGuard, next_price, standing
 from stopwise.live.items.regressing import known_so_far
 from stopwise.live.items.row import Features, ItemRow, checked_features
@@ -161,12 +161,11 @@ class ItemDecider:
             path = round.path
             if round.rule_depth is not None and (path is None or path.promised is not False):
                 round.advised, round.advised_probability = round.rule_depth, 1 - round.full_chance
-        elif round.full_run:
-            early = round.rule_depth is not None and round.rule_depth < last
-            round.probability = round.full_chance if early else 1.0
-            round.full_run = len(round.outputs) == last + 1
-        elif round.rule_depth is not None and round.rule_depth < last:
-            round.probability = 1 - round.full_chance
+        else:
+            round.probability = stop_probability(
+                round.rule_depth, last, round.full_chance, full_run=round.full_run
+            )
+            round.full_run = round.full_run and len(round.outputs) == last + 1
 
     def answering(self, round: Round) -> int | None:
         """After all stages, the one whose answer is expected to lose least.

@@ -54,6 +54,23 @@ class Deciding(NamedTuple):
         return self.rule is not None or self.regressions is not None
 
 
+def stop_probability(stop: int | None, last: int, chance: float, *, full_run: bool) -> float:
+    """With which probability a round goes as deep as it does, given its outputs.
+
+    Args:
+        stop: where the rule stops it, or would.
+        last: the last stage, where full runs end.
+        chance: the probability of a full run.
+        full_run: whether it is one.
+
+    >>> stop_probability(0, 2, 0.25, full_run=False), stop_probability(2, 2, 0.25, full_run=True)
+    (0.75, 1.0)
+    """
+    if stop is None or stop >= last:
+        return 1.0
+    return chance if full_run else 1 - chance
+
+
 class ItemPath:
     """What is known of one item so far.
 

@@ -81,6 +81,28 @@ def reasons(rule: Rule, most: int = 12) -> list[Reason]:
     return found[:most]
 
 
+def stopping_shares(rule: Rule) -> list[float]:
+    """Of all items, the share that stops after each stage, by what was counted.
+
+    >>> import numpy as np
+    >>> from stopwise import Costs
+    >>> from stopwise.situations.observations import Observations
+    >>> codes = np.array([[0, 0]] * 300 + [[1, 0]] * 150 + [[1, 1]] * 150)
+    >>> rows = Observations(("keep", "refund"), codes)
+    >>> rule = Rule.fit(("small", "large"), rows, Costs.from_stages([1, 5], mistake_cost=20))
+    >>> stopping_shares(rule)
+    [0.5, 0.5]
+    """
+    arriving = {key: float(number) for key, number in rule.counts.first.items()}
+    total = max(sum(arriving.values()), 1.0)
+    shares = []
+    for stage in range(len(rule.stages) - 1):
+        stopped = sum(number for key, number in arriving.items() if rule.stops(stage, key))
+        shares.append(stopped / total)
+        arriving = _going_on(rule, stage, arriving)
+    return [*shares, max(0.0, 1.0 - sum(shares))]
+
+
 def _going_on(rule: Rule, stage: int, arriving: dict[int, float]) -> dict[int, float]:
     """How many items come to each situation after the next stage, under the rule."""
     leaving: dict[int, int] = {}

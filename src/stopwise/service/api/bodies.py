@@ -87,6 +87,16 @@ class Body:
             raise bad(field, "a number, 0 or more")
         return float(value)
 
+    def real(self, field: str) -> float | None:
+        """Any number; None where it is not given."""
+        value = self.value(field)
+        if value is None:
+            return None
+        good = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not good or not -1e15 < value < 1e15:
+            raise bad(field, "a number")
+        return float(value)
+
     def stage(self, field: str, cascade: RunningCascade) -> int:
         """A stage, by name or by number."""
         value = self.value(field)

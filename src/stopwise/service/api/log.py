@@ -25,7 +25,9 @@ async def log(request: Request) -> Response:
     """All rounds of the present epoch: a row each, a column for each stage.
 
     A cell holds a number that is equal for answers that agree; empty where there is no answer.
-    `truth` is that number for the answers that a label calls right, and "none" where none is.
+    `truth` is that number for the answers that a label calls right, and "none" where none is. What
+    was decided per item by its answers is in the JSON lines alone: as a row of a table it would be
+    taken for a fair sample.
     """
     service, cascade, _ = await enter(request, "read")
     kind = request.query_params.get("format", "csv")
@@ -63,6 +65,8 @@ async def _csv(service: Service, cascade: RunningCascade) -> AsyncIterator[bytes
     )
     async for page, labels in _pages(service, cascade):
         for stored in page:
+            if stored.form.get("decided"):
+                continue
             codes, costs = stored.form["codes"], stored.form["costs"]
             blank = [""] * (len(names) - len(codes))
             writer.writerow(

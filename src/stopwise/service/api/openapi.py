@@ -33,6 +33,10 @@ _BODIES: dict[str, dict[str, Any]] = {
         [],
         segment={**_NAME, "description": "whose evidence it is"},
         conversation={"type": "string", "maxLength": 500},
+        features={
+            "type": "object",
+            "description": "what is known of the item, for a policy that decides per item",
+        },
     ),
     "Output": _object(
         ["stage"],
@@ -42,6 +46,7 @@ _BODIES: dict[str, dict[str, Any]] = {
         failed={"type": "string", "maxLength": 200, "description": "what went wrong"},
         cost=_NUMBER,
         seconds=_NUMBER,
+        confidence={"type": "number", "description": "how sure the stage says it is"},
     ),
     "Nothing": _object([]),
     "Mode": _object(
@@ -65,6 +70,7 @@ _OPEN_ROUND = {
         "depth": {"type": "integer", "minimum": 0},
         "probability": {"type": "number", "minimum": 0, "maximum": 1},
         "stages": {"type": "array", "items": {"type": "string"}},
+        "next": {"type": "array", "items": {"type": "string"}},
     },
 }
 _ANSWER = {"type": "object"}

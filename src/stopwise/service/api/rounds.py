@@ -10,10 +10,16 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from stopwise.checks import StopwiseError
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
 from stopwise.service.cascades.forms import RequestDecision
-from stopwise.service.cascades.reported_rounds import ending_name, finished_of
+from stopwise.service.cascades.reported_rounds import (
+    ending_name,
+    finished_of,
+    go_on,
+    of_this_epoch,
+)
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.config.tables import NAME
 from stopwise.service.core import Service
@@ -28,11 +34,12 @@ async def begin(request: Request) -> Response:
     body = await Body.of(request)
     segment = body.name("segment", "")
     conversation = body.text("conversation", most=500)
+    features = _features(cascade, body, segment)
     body.done()
     service.check_budget(key)
 
     async def work() -> tuple[int, dict[str, Any]]:
-        decision = cascade.decide(segment, conversation or None)
+        decision = cascade.decide(segment, conversation or None, features)
         form = _form(decision, cascade.epoch)
         await asyncio.to_thread(service.open_rounds.begin, decision.id, cascade.name, form)
         return 201, open_round(cascade, decision.id, form)
@@ -80,6 +87,9 @@ async def observe(request: Request) -> Response:
     failed = body.text("failed", most=200) if ways[0] == "failed" else None
     given = {"output": output, "failed": failed, "cost": body.number("cost"),
              "seconds": body.number("seconds", 0.0)}  # fmt: skip
+    confidence = body.real("confidence")
+    if confidence is not None:
+        given["confidence"] = confidence
     body.done()
 
     def change(form: dict[str, Any]) -> None:
@@ -98,10 +108,7 @@ async def observe(request: Request) -> Response:
             )  # fmt: skip
         form["reported"][str(stage)] = given
 
-    form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
-    if form is None:
-        raise await ended_or_missing(service, cascade, round_id)
-    return Json(open_round(cascade, round_id, form))
+    return await _changed(service, cascade, round_id, change)
 
 
 async def go_deeper(request: Request) -> Response:
@@ -117,7 +124,22 @@ async def go_deeper(request: Request) -> Response:
             raise ProtocolError(409, "this round is at the last stage", code="last_stage")
         form["deeper"] += 1
 
-    form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
+    return await _changed(service, cascade, round_id, change)
+
+
+async def _changed(
+    service: Service,
+    cascade: RunningCascade,
+    round_id: str,
+    change: Callable[[dict[str, Any]], None],
+) -> Response:
+    """Change an open round in a transaction, then go on per item; the round as it is now."""
+
+    def both(form: dict[str, Any]) -> None:
+        change(form)
+        go_on(cascade, form)
+
+    form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, both)
     if form is None:
         raise await ended_or_missing(service, cascade, round_id)
     return Json(open_round(cascade, round_id, form))
@@ -164,16 +186,36 @@ def _form(decision: RequestDecision, epoch: str) -> dict[str, Any]:
         "epoch": epoch,
         "decision": dict(vars(decision)),
         "first": decision.first,
-        "depth": decision.depth,
+        # Per item, one stage after the other.
+        "depth": 0 if decision.walks else decision.depth,
         "deeper": 0,
         "reported": {},
     }
 
 
+def _features(cascade: RunningCascade, body: Body, segment: str) -> dict[str, Any] | None:
+    """What is known of an item before its first call, for a rule that looks at it."""
+    if not body.has("features"):
+        return None
+    given = body.value("features")
+    if cascade.items is None:
+        raise bad("features", "a cascade whose policy decides per item")
+    try:
+        if not isinstance(given, dict):
+            raise bad("features", "an object of numbers and texts, by name")
+        cascade.items.check_features(given, segment)
+    except StopwiseError as error:
+        raise bad("features", f"what the rule takes ({error})") from None
+    return given
+
+
 def _check_epoch(cascade: RunningCascade, form: dict[str, Any]) -> None:
     """Stages are kept by number: after a change of the file a number may be another stage."""
-    if form.get("epoch") != cascade.epoch:
-        message = "this round began before a stage, a price or the comparator changed; begin again"
+    if not of_this_epoch(cascade, form):
+        message = (
+            "this round began before a stage, a price, the comparator or the kind of policy"
+            " changed; begin again"
+        )
         raise ProtocolError(409, message, code="another_epoch")
 
 
@@ -195,11 +237,12 @@ def open_round(cascade: RunningCascade, round_id: str, form: dict[str, Any]) -> 
         "cascade": cascade.name,
         "segment": decision["segment"],
         "mode": decision["mode"],
-        "depth": decision["depth"],
+        "depth": form["depth"],
         "probability": decision["probability"],
         "advised": None if advised is None else names[advised],
         "compared": not decision["uncounted"],
         "stages": list(called),
+        "next": [name for name in called if str(names.index(name)) not in form["reported"]],
         "reported": [names[int(stage)] for stage in sorted(form["reported"], key=int)],
     }
 

@@ -36,7 +36,9 @@ def audit_of(
     complete = [
         stored
         for stored in rounds
-        if len(stored.form["codes"]) == count and min(stored.form["codes"]) >= 0
+        if len(stored.form["codes"]) == count
+        and min(stored.form["codes"]) >= 0
+        and not stored.form.get("decided")
     ]
     if not complete:
         return None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stopwise.agreement import Increments, count_prefix
 from stopwise.evidence import ABSTAINED
 from stopwise.live import Comparator, Learner
-from stopwise.service.cascades.forms import Call, Finished
+from stopwise.live.choosing.item_looker import DrawnItem
+from stopwise.service.cascades.forms import Call, Finished, ItemOutcome
 
 PATTERN = "pattern:"
 _MOST_PATTERNS = 5  # stages: beyond, there are too many patterns to count each
@@ -64,6 +65,7 @@ def count_round(
     finished: Finished,
     compared: ComparedAnswers,
     on_begin: Callable[[int], None] = lambda sequence: None,
+    labels: Sequence[str | None] | None = None,
 ) -> None:
     """Count a request as a round of the learner.
 
@@ -72,6 +74,7 @@ def count_round(
 
     Args:
         on_begin: given the number of the round before it ends.
+        labels: per item, what answers go in as in the place of numbers.
     """
     decision = finished.decision
     advised = decision.advised
@@ -80,9 +83,11 @@ def count_round(
         decision.probability,
         decision.segment,
         advised=None if advised is None else (advised, decision.advised_probability or 0.0),
+        item=_drawn_item(finished),
     )
     on_begin(round.sequence)
     exactly = learner.reader.comparator.agree is None
+    known = compared.codes if labels is None else labels
     for at, call in enumerate(finished.calls):
         while at > round.depth:
             round.go_on()
@@ -91,11 +96,20 @@ def count_round(
         elif compared.codes[at] < 0:
             round.observe(ABSTAINED, call.cost)
         else:
-            round.observe(compared.codes[at] if exactly else call.output, call.cost)
+            round.observe(known[at] if exactly else call.output, call.cost, call.confidence)
     if finished.abandoned:
         round.abandon()
     else:
         round.end()
+
+
+def _drawn_item(finished: Finished) -> DrawnItem | None:
+    """How a request was decided per item; None where its depth was drawn."""
+    decision, item = finished.decision, finished.item
+    if decision.chance is None:
+        return None
+    stop = None if item is None else item.stop
+    return DrawnItem(decision.full_run, decision.chance, stop, decision.features)
 
 
 def sums_of(
@@ -104,6 +118,7 @@ def sums_of(
     """What a request adds to the sums of its hour.
 
     Names are words and numbers joined by colons: `served:1` counts answers given by stage 1,
+    `decided` rounds that were decided by their answers (per item) and so count for no pair,
     `seen:0:2` and `disagreed:0:2` count a pair, `half:0:2` rounds in which one of
     the two gave no answer, `pattern:0:1:0` rounds in which the first and third answer agreed and
     the second did not, `cost:1` sums what stage 1 cost and `cost2:1` its
@@ -142,6 +157,9 @@ def sums_of(
     for call in finished.calls:
         if call.failed is not None and call.stage != finished.served:
             add({"missing:failed": 1})
+    if not finished.sampled(stage_count):
+        add({"decided": 1})  # by its answers: they are no fair sample
+        return sums
     for i, j, differs in compared.increments.pairs if compared is not None else ():
         add({f"seen:{i}:{j}": 1, f"disagreed:{i}:{j}": int(differs)})
     if compared is not None and compared.codes and stage_count <= _MOST_PATTERNS:
@@ -185,7 +203,9 @@ def _add_advice(
         sums.update({"advised:known": 1, "advised:same": int(one == two)})
 
 
-def row_form(finished: Finished, compared: ComparedAnswers | None) -> dict[str, Any]:
+def row_form(
+    finished: Finished, compared: ComparedAnswers | None, stage_count: int
+) -> dict[str, Any]:
     """What is kept of a round for good: numbers, no texts."""
     decision = finished.decision
     form: dict[str, Any] = {
@@ -206,8 +226,31 @@ def row_form(finished: Finished, compared: ComparedAnswers | None) -> dict[str, 
         form["failed"] = failed
     if decision.full_run:
         form["full_run"] = True
+    if not finished.sampled(stage_count):
+        form["decided"] = True  # by its answers: they are no fair sample of all stages' answers
     if finished.abandoned:
         form["abandoned"] = True
     if finished.who:
         form["key"] = finished.who
+    if decision.chance is not None and finished.item is not None:
+        form["item"] = item_form(finished.item, decision.chance)
     return form
+
+
+def item_form(item: ItemOutcome, chance: float) -> dict[str, Any]:
+    """What is kept of what the rule said: numbers.
+
+    >>> from stopwise.policies.per_item.rule import RuleDecision
+    >>> step = RuleDecision(True, (0.02, 0.1), 0.2, 1.5, 40, 3)
+    >>> item_form(ItemOutcome(0, (step,)), 0.25)
+    {'chance': 0.25, 'stop': 0, 'steps': [[True, 0.02, 0.2, 1.5, 40]]}
+    """
+    return {
+        "chance": chance,
+        "stop": item.stop,
+        "steps": [
+            [step.stop, *(float(f"{number:.4g}") for number in (step.losses[at], step.here,
+             step.deeper)), step.rows]
+            for at, step in enumerate(item.steps)
+        ],
+    }  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from stopwise.openai.completions import Completion, Decided, Usage
+from stopwise.policies.per_item.rule import RuleDecision
 from stopwise.service.config.forms import Mode
 from stopwise.service.database.writing import Ending
 
@@ -16,14 +18,16 @@ Why = Literal["", "not sampled", "budget", "pinned", "many choices"]
 
 @dataclass(frozen=True)
 class RequestDecision:
-    """How deep a request goes, decided before the first call.
+    """How deep a request goes, decided before the first call, or after each one (per item).
 
     Attributes:
-        depth: the stage that answers, drawn with `probability`.
+        depth: the stage that answers, drawn with `probability`; per item, how far it may go.
         advised: in the modes shadow and advise, what enforcing would have drawn.
         first: the first stage that is called; those before `depth` are only compared.
         full_run: whether it goes through all stages to keep figures unbiased.
         uncounted: why nothing is learned from it, or empty.
+        chance: per item, the probability that it is a full run; None where depths are drawn.
+        features: per item, what is known of it before the first call.
     """
 
     id: str
@@ -37,11 +41,18 @@ class RequestDecision:
     full_run: bool = False
     uncounted: Why = ""
     at: float = field(default_factory=time.time)
+    chance: float | None = None
+    features: Mapping[str, Any] | None = None
 
     @property
     def first(self) -> int:
         """The first stage to call."""
         return self.depth if self.uncounted else 0
+
+    @property
+    def walks(self) -> bool:
+        """Whether it is decided after each stage whether the next one is called."""
+        return self.chance is not None and self.mode == "enforce" and not self.full_run
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,7 @@ class Call:
         output: what it answered; None where it abstained or failed.
         failed: a word for what went wrong ("timeout", "status 500", "client gone"), or None.
         shown: the answer as people may look at it, abstentions too.
+        confidence: how sure the stage says it is; any number that sorts.
     """
 
     stage: int
@@ -61,11 +73,25 @@ class Call:
     seconds: float = 0.0
     usage: Usage | None = None
     shown: Any = None
+    confidence: float | None = None
 
     @property
     def abstained(self) -> bool:
         """Whether it came back but without an answer."""
         return self.output is None and self.failed is None
+
+
+@dataclass(frozen=True)
+class ItemOutcome:
+    """Per item, what the rule said.
+
+    Attributes:
+        stop: the stage after which it stopped the request, or would have; None if it did not.
+        steps: what it said after each stage.
+    """
+
+    stop: int | None
+    steps: tuple[RuleDecision, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +104,7 @@ class Finished:
         request: what was asked, for people to look at.
         who: the id of the key.
         ending: of a round over the API, the reply to its end.
+        item: per item, what the rule said.
     """
 
     decision: RequestDecision
@@ -88,6 +115,16 @@ class Finished:
     abandoned: bool = False
     seconds: float = 0.0
     ending: Ending | None = None
+    item: ItemOutcome | None = None
+
+    def sampled(self, stage_count: int) -> bool:
+        """Whether its answers are a fair sample of all stages' answers.
+
+        One that went on because of what was answered is not: counted as pairs, it would bias them.
+        """
+        if self.decision.chance is None:
+            return True
+        return self.decision.full_run and len(self.calls) == stage_count
 
     @property
     def cost(self) -> float:

@@ -204,10 +204,12 @@ class Recorder:
     def _count(self, taken: list[Waiting]) -> _Batch:
         """Compare and count requests; what is not a round is only to be written."""
         batch = _Batch(taken)
-        for finished, written, _ in taken:
-            cascade = self._cascades[finished.decision.cascade]
+        for request, written, _ in taken:
+            finished, cascade = request, self._cascades[request.decision.cascade]
             try:
                 compared = cascade.compare(finished)
+                if compared is not None:
+                    finished = cascade.concluded(finished)
             except Exception as error:  # noqa: BLE001  # a user's comparator; the rest is kept
                 self._drop(error)
                 compared = None
@@ -254,7 +256,7 @@ class Recorder:
             counted=compared is not None,
             differ=differ,
             complete=complete,
-            form=row_form(finished, compared),
+            form=row_form(finished, compared, count),
             item=(finished.request, [call.shown for call in finished.calls]) if kept else None,
             ending=finished.ending,
         )

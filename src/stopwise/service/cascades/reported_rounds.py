@@ -7,7 +7,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from stopwise.service.cascades.forms import Call, Finished, RequestDecision
+from stopwise.service.cascades.forms import Call, Finished, ItemOutcome, RequestDecision
+from stopwise.service.cascades.items import given
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.writing import Ending
 
@@ -23,38 +24,83 @@ def finished_of(
     cascade: RunningCascade, round_id: str, form: dict[str, Any], who: str, abandoned: bool
 ) -> Finished:
     """An open round as a finished one. A stage in between that is missing counts as failed."""
-    reported = {int(stage): given for stage, given in form["reported"].items()}
-    calls = []
-    for stage in range(form["first"], max(reported, default=form["first"] - 1) + 1):
-        given = reported.get(stage)
-        usual = cascade.config.stages[stage].cost
-        if given is None:
-            calls.append(Call(stage, failed=NOT_REPORTED))
-            continue
-        cost = usual if given["cost"] is None else given["cost"]
-        calls.append(
-            Call(
-                stage=stage,
-                output=given["output"],
-                failed=given["failed"],
-                cost=cost,
-                seconds=given["seconds"],
-                shown=given["output"],
-            )
-        )
-    answered = [call.stage for call in calls if call.output is not None]
+    calls = calls_of(cascade, form)
     decision = RequestDecision(**form["decision"])
+    if decision.walks:
+        decision = replace(decision, depth=form["depth"])
+    answered = [call.stage for call in calls if call.output is not None]
+    served = answered[-1] if answered else None
+    item = None
+    if cascade.items is not None and decision.chance is not None:
+        look = cascade.items.look(decision, calls)
+        served = given(decision, calls, look)
+        if decision.walks:
+            # Where the rule stopped it was settled on the way, by the rule of that moment.
+            item = ItemOutcome(form.get("stop"), look.steps)
     short = not calls or calls[-1].stage < decision.depth
     finished = Finished(
         decision=decision,
-        calls=tuple(calls),
-        served=answered[-1] if answered else None,
+        calls=calls,
+        served=served,
         who=who,
         abandoned=abandoned or short,
         seconds=time.time() - decision.at,
+        item=item,
     )
     reply = json.dumps(_reply(cascade, finished, form))
     return replace(finished, ending=Ending(ending_name(cascade.name, round_id), reply))
+
+
+def calls_of(cascade: RunningCascade, form: dict[str, Any]) -> tuple[Call, ...]:
+    """What was reported, in the order of the stages; what is missing in between has failed."""
+    reported = {int(stage): told for stage, told in form["reported"].items()}
+    calls = []
+    for stage in range(form["first"], max(reported, default=form["first"] - 1) + 1):
+        told = reported.get(stage)
+        if told is None:
+            calls.append(Call(stage, failed=NOT_REPORTED))
+            continue
+        usual = cascade.config.stages[stage].cost
+        calls.append(
+            Call(
+                stage=stage,
+                output=told["output"],
+                failed=told["failed"],
+                cost=usual if told["cost"] is None else told["cost"],
+                seconds=told["seconds"],
+                shown=told["output"],
+                confidence=told.get("confidence"),
+            )
+        )
+    return tuple(calls)
+
+
+def go_on(cascade: RunningCascade, form: dict[str, Any]) -> None:
+    """Per item: once all stages called so far are reported, stop or call the next one.
+
+    The form is changed in place, within the transaction that took the report.
+    """
+    decision, last = RequestDecision(**form["decision"]), len(cascade.config.stages) - 1
+    if cascade.items is None or not decision.walks:
+        return
+    if form["deeper"]:
+        form["depth"], form["deeper"] = min(form["depth"] + form["deeper"], last), 0
+    calls = calls_of(cascade, form)
+    while len(calls) > form["depth"] and form["depth"] < last:
+        if form.get("stop") is None:
+            form["stop"] = cascade.items.look(decision, calls).stop
+        if form["stop"] is not None and any(call.output is not None for call in calls):
+            return
+        form["depth"] += 1
+
+
+def of_this_epoch(cascade: RunningCascade, form: dict[str, Any]) -> bool:
+    """Whether a round was begun by what it would be counted by."""
+    decision = form["decision"]
+    drawn = decision.get("chance") is None
+    return form.get("epoch") == cascade.epoch and (
+        bool(decision["uncounted"]) or drawn == (cascade.items is None)
+    )
 
 
 def _reply(cascade: RunningCascade, finished: Finished, form: dict[str, Any]) -> dict[str, Any]:

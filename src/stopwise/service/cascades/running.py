@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from stopwise.live import Comparator, Drift, Learner
 from stopwise.service.cascades.beside import RowsBeside
@@ -12,6 +14,7 @@ from stopwise.service.cascades.counting import ComparedAnswers, compare, count_r
 from stopwise.service.cascades.drawing import RequestDraws, draw, new_id, with_full_runs
 from stopwise.service.cascades.evidence_stores import epoch_of, evidence_store
 from stopwise.service.cascades.forms import Finished, RequestDecision, Why
+from stopwise.service.cascades.items import ItemRequests
 from stopwise.service.cascades.spending import Spending
 from stopwise.service.config.forms import CascadeConfig, Mode
 from stopwise.service.database.trail import Trail
@@ -64,10 +67,19 @@ class RunningCascade:
             config.policy,
             mistake_cost=config.mistake_cost,
             seed=config.seed,
-            comparator=Comparator(config.compare.label) if plain else config.compare,
+            comparator=Comparator(config.compare.label, quick=True) if plain else config.compare,
             measured=config.priced,
             drift=Drift(),
             store=evidence_store(store, folder, config.name, self.epoch, self._beside),
+        )
+        looker = self.learner.looker
+        # What decides requests per item; None where depths are drawn before the first call.
+        self.items = (
+            None
+            if looker is None
+            else ItemRequests(
+                looker, config.compare, trail.secret("labels"), len(config.stages) - 1
+            )
         )
 
     @property
@@ -88,17 +100,35 @@ class RunningCascade:
             return name
 
     def law(self, segment: str) -> list[float]:
-        """The law of the depth that enforcing draws from, full runs included."""
+        """The law of the depth that enforcing draws from, full runs included.
+
+        Per item nothing is drawn: then, how often the rule stops after each stage.
+        """
+        if self.items is not None:
+            return self.items.law(self.config.full_run_rate)
         return with_full_runs(self.learner.advice(segment), self.config.full_run_rate)
 
-    def decide(self, segment: str = "", conversation: str | None = None) -> RequestDecision:
-        """How deep a request goes."""
+    def decide(
+        self,
+        segment: str = "",
+        conversation: str | None = None,
+        features: Mapping[str, Any] | None = None,
+    ) -> RequestDecision:
+        """How deep a request goes.
+
+        Args:
+            segment: whose evidence it adds to.
+            conversation: that it belongs to, where conversations stay with their model.
+            features: per item, what is known of it.
+        """
         config, mode = self.config, self.mode
         segment = self.segment(segment)
         if mode == "shadow" and self._draws.fresh() >= config.sample:
             return self.uncounted(segment, "not sampled")
         if self._beyond_budget():
             return self.uncounted(segment, "budget")
+        if self.items is not None:
+            return self._decide_item(self.items, segment, features)
         policy_law = self.learner.advice(segment)
         law = with_full_runs(policy_law, config.full_run_rate)
         sticky = config.sticky == "conversation" and conversation is not None
@@ -122,6 +152,30 @@ class RunningCascade:
             advised=depth,
             advised_probability=law[depth],
             full_run=config.run_to == len(config.stages) - 1,
+        )
+
+    def _decide_item(
+        self, items: ItemRequests, segment: str, features: Mapping[str, Any] | None
+    ) -> RequestDecision:
+        """Per item: whether it goes through all stages, or only as far as its answers ask for."""
+        config, mode = self.config, self.mode
+        last = len(config.stages) - 1
+        chance = items.full_chance(config.full_run_rate)
+        full = self._draws.fresh() < chance
+        enforced = mode == "enforce"
+        return RequestDecision(
+            new_id(),
+            config.name,
+            segment,
+            mode,
+            last,
+            1.0 if not enforced else chance if full else 1 - chance,
+            # Where the rule would stop is known when the answers are.
+            advised=last if full and not enforced else None,
+            advised_probability=chance if full and not enforced else None,
+            full_run=full or not enforced,
+            chance=chance,
+            features=features,
         )
 
     def uncounted(self, segment: str, why: Why, stage: int | None = None) -> RequestDecision:
@@ -150,10 +204,21 @@ class RunningCascade:
             return None
         return compare(self.config.compare, finished.calls)
 
+    def concluded(self, finished: Finished) -> Finished:
+        """A request with what was decided of it; where depths are drawn, that is known before."""
+        if self.items is None or finished.decision.chance is None:
+            return finished
+        return self.items.concluded(finished)
+
     def count(self, finished: Finished, compared: ComparedAnswers, entry: Entry) -> None:
         """Count a round; the entry is written in the transaction that counts the round."""
+        labels = None if self.items is None else self.items.labels(finished.calls, compared.codes)
         count_round(
-            self.learner, finished, compared, lambda number: self._beside.expect(number, entry)
+            self.learner,
+            finished,
+            compared,
+            lambda number: self._beside.expect(number, entry),
+            labels,
         )
 
     def flush(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -18,12 +19,21 @@ class AsyncClient:
         self._client = Client(url, key, timeout=timeout, tries=tries)
 
     async def begin(
-        self, cascade: str, *, segment: str = "", conversation: str = ""
+        self,
+        cascade: str,
+        *,
+        segment: str = "",
+        conversation: str = "",
+        features: Mapping[str, Any] | None = None,
     ) -> AsyncServiceRound:
         """Open a round."""
         return AsyncServiceRound(
             await asyncio.to_thread(
-                self._client.begin, cascade, segment=segment, conversation=conversation
+                self._client.begin,
+                cascade,
+                segment=segment,
+                conversation=conversation,
+                features=features,
             )
         )
 
@@ -96,10 +106,18 @@ class AsyncServiceRound:
         return self._round.cost
 
     async def observe(
-        self, stage: str, output: Any, *, cost: float | None = None, seconds: float | None = None
+        self,
+        stage: str,
+        output: Any,
+        *,
+        cost: float | None = None,
+        seconds: float | None = None,
+        confidence: float | None = None,
     ) -> None:
-        """Tell an output; None is an abstention."""
-        await asyncio.to_thread(self._round.observe, stage, output, cost=cost, seconds=seconds)
+        """Report an output, None for an abstention, and how sure the stage says it is."""
+        await asyncio.to_thread(
+            self._round.observe, stage, output, cost=cost, seconds=seconds, confidence=confidence
+        )
 
     async def fail(self, stage: str, why: str, *, cost: float | None = None) -> None:
         """Tell that a stage failed."""
@@ -107,8 +125,7 @@ class AsyncServiceRound:
 
     async def go_deeper(self) -> list[str]:
         """Allow one stage more; the stages to call now."""
-        self.stages = await asyncio.to_thread(self._round.go_deeper)
-        return self.stages
+        return await asyncio.to_thread(self._round.go_deeper)
 
     async def end(self) -> Any:
         """Count the round; its answer."""

@@ -39,9 +39,16 @@ class Client:
         # No proxy of the environment and no redirect: a key goes where it was meant to go.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
 
-    def begin(self, cascade: str, *, segment: str = "", conversation: str = "") -> ServiceRound:
-        """Open a round."""
-        body = {"segment": segment, "conversation": conversation}
+    def begin(
+        self,
+        cascade: str,
+        *,
+        segment: str = "",
+        conversation: str = "",
+        features: Mapping[str, Any] | None = None,
+    ) -> ServiceRound:
+        """Open a round; `features` are what is known of the item, for a policy per item."""
+        body = {"segment": segment, "conversation": conversation, "features": features}
         sent = {name: value for name, value in body.items() if value}
         form = self.call("POST", f"{_path(cascade)}/rounds", sent, once=True)
         return ServiceRound(self, cascade, form)
@@ -143,7 +150,8 @@ class ServiceRound:
 
     Attributes:
         id: its name, the same in the log and on the pages.
-        stages: the names of the stages to call.
+        stages: the names of the stages to call. Where the policy decides per item, it grows while
+            outputs are reported; a loop over it calls them all.
         depth, probability: as drawn.
         answer, stage, cost: once it has ended.
     """
@@ -162,11 +170,18 @@ class ServiceRound:
         self.ended = False
 
     def observe(
-        self, stage: str, output: Any, *, cost: float | None = None, seconds: float | None = None
+        self,
+        stage: str,
+        output: Any,
+        *,
+        cost: float | None = None,
+        seconds: float | None = None,
+        confidence: float | None = None,
     ) -> None:
-        """Report an output; None is an abstention."""
+        """Report an output, None for an abstention, and how sure the stage says it is."""
         way = {"abstained": True} if output is None else {"output": output}
-        self._report({"stage": stage, **way}, cost, seconds)
+        sure = {} if confidence is None else {"confidence": confidence}
+        self._report({"stage": stage, **way, **sure}, cost, seconds)
 
     def fail(self, stage: str, why: str, *, cost: float | None = None) -> None:
         """Report that a stage failed."""
@@ -177,12 +192,17 @@ class ServiceRound:
             body["cost"] = cost
         if seconds is not None:
             body["seconds"] = seconds
-        self._client.call("POST", f"{self._path}/outputs", body)
+        self._renew(self._client.call("POST", f"{self._path}/outputs", body))
 
     def go_deeper(self) -> list[str]:
         """Allow one stage more; the stages to call now."""
-        self.stages = self._client.call("POST", f"{self._path}/deeper", {})["stages"]
+        self._renew(self._client.call("POST", f"{self._path}/deeper", {}))
         return self.stages
+
+    def _renew(self, form: Mapping[str, Any]) -> None:
+        # The same list, so that a loop over it comes to what is added.
+        self.stages += form["stages"][len(self.stages) :]
+        self.depth = form["depth"]
 
     def end(self) -> Any:
         """Count the round; its answer."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from stopwise.live import Comparator
 from stopwise.live.settings import Mode as Mode
+from stopwise.openai.logprobs import How
 
 MODES: tuple[Mode, ...] = ("shadow", "advise", "enforce")
+CONFIDENCES = ("none", *get_args(How))
 Keep = Literal["nothing", "disagreements", "all"]
 Sticky = Literal["none", "conversation"]
 StoreAway = Literal["answer", "refuse"]
@@ -89,7 +91,12 @@ class StageConfig:
 
 @dataclass(frozen=True)
 class CascadeConfig:
-    """One cascade. Its name is the model name that clients send."""
+    """One cascade. Its name is the model name that clients send.
+
+    Attributes:
+        per_item: whether the policy decides after each stage.
+        confidence: per item, how it is read from log-probabilities; "none" if they are not.
+    """
 
     name: str
     stages: tuple[StageConfig, ...]
@@ -107,6 +114,8 @@ class CascadeConfig:
     policy: str = "uss-ts-jump"
     reading: str = "auto"
     seed: int = 0
+    confidence: How | Literal["none"] = "none"
+    per_item: bool = False
     compare: Comparator = field(default_factory=lambda: Comparator("exact"), compare=False)
 
     @property

@@ -12,9 +12,11 @@ from stopwise.abstentions import as_abstentions
 from stopwise.checks import StopwiseError, fail
 from stopwise.logs.settings import READINGS
 from stopwise.openai.comparators import parse_comparator
+from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.situation import ItemPolicy
 from stopwise.policies.registry import make_policy
 from stopwise.service.config.forms import (
+    CONFIDENCES,
     MODES,
     CascadeConfig,
     Config,
@@ -24,7 +26,8 @@ from stopwise.service.config.forms import (
     Upstream,
 )
 from stopwise.service.config.prices import known_price
-from stopwise.service.config.tables import NAME, NAME_ACCEPTED, Table
+from stopwise.service.config.tables import LONGEST, NAME, NAME_ACCEPTED, Table
+from stopwise.situations.observations import MOST_STAGES
 
 
 def read_config(path: str | Path) -> Config:
@@ -108,13 +111,13 @@ def _server(table: Table) -> ServerConfig:
         port=int(port),
         store=store,
         keep=table.choice("keep", usual.keep, ("nothing", "disagreements", "all")),
-        keep_days=table.number("keep_days", usual.keep_days, above=True),
+        keep_days=table.number("keep_days", usual.keep_days, above=True, most=36500.0),
         flush_seconds=table.number("flush_seconds", usual.flush_seconds, above=True, most=10.0),
         store_away=table.choice("store_away", usual.store_away, ("answer", "refuse")),
         max_body=table.whole("max_body", usual.max_body, least=1000),
-        body_seconds=table.number("body_seconds", usual.body_seconds, above=True),
-        header_seconds=table.number("header_seconds", usual.header_seconds, above=True),
-        drain_seconds=table.number("drain_seconds", usual.drain_seconds),
+        body_seconds=table.seconds("body_seconds", usual.body_seconds),
+        header_seconds=table.seconds("header_seconds", usual.header_seconds),
+        drain_seconds=table.number("drain_seconds", usual.drain_seconds, most=LONGEST),
         max_requests=table.whole("max_requests", usual.max_requests, least=1),
         public_url=table.url("public_url") if table.has("public_url") else None,
         log_level=table.choice("log_level", usual.log_level, ("debug", "info", "warning", "error")),
@@ -149,9 +152,7 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         )
     comparator = table.text("comparator", usual.comparator)
     policy = table.text("policy", usual.policy)
-    if isinstance(make_policy(policy), ItemPolicy):
-        accepted = "a policy that knows the depth before the first call, such as uss-ts-jump"
-        raise fail(f"{where}.policy", policy, accepted)
+    per_item = _is_per_item(f"{where}.policy", policy)
     segment_by = table.text("segment_by", None)
     if segment_by is not None:
         kind, _, header = segment_by.partition(":")
@@ -181,16 +182,63 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         policy=policy,
         reading=table.choice("reading", usual.reading, READINGS),
         seed=table.whole("seed", usual.seed),
+        confidence=table.choice("confidence", usual.confidence, CONFIDENCES),
+        per_item=per_item,
         compare=parse_comparator(f"{where}.comparator", comparator),
     )
     table.done()
+    _check_per_item(where, config)
     return config
+
+
+def _is_per_item(where: str, policy: str) -> bool:
+    """Whether a policy decides after each stage, of those that can be asked here."""
+    made = make_policy(policy)
+    if isinstance(made, ItemPolicy) and not isinstance(made, PerItem):
+        raise fail(
+            where,
+            policy,
+            "per-item, or a policy that draws the depth before the first call, such as uss-ts-jump"
+            " (stopwise replay runs this one)",
+        )
+    return isinstance(made, PerItem)
+
+
+def _check_per_item(where: str, config: CascadeConfig) -> None:
+    """Refuse settings that do not go with how depths are decided."""
+    if not config.per_item:
+        if config.confidence != "none":
+            accepted = "none, unless the policy decides per item"
+            raise fail(f"{where}.confidence", config.confidence, accepted)
+        return
+    how = f"with the policy {config.policy}"
+    if len(config.stages) > MOST_STAGES:
+        raise fail(f"{where}.stages", len(config.stages), f"at most {MOST_STAGES} {how}")
+    if config.sticky != "none":
+        raise fail(
+            f"{where}.sticky",
+            config.sticky,
+            f"none {how}: which stage answers depends on each answer, not on the conversation",
+        )
+    if config.run_to != len(config.stages) - 1:
+        raise fail(
+            f"{where}.run_to",
+            config.stage_names[config.run_to],
+            f"{config.stage_names[-1]} {how}: its rule is learned from requests that all stages"
+            " answered",
+        )
+    if config.compare.agree is not None:
+        raise fail(
+            f"{where}.comparator",
+            config.comparator,
+            f"one without a tolerance {how}: its situations are groups of equal answers",
+        )
 
 
 # Settings of other rooms: refused by name, with where they are to be had.
 _ELSEWHERE = {
-    "rule": "the service draws the depth before the first call, so it takes no rule that decides"
-    " per item; a live cascade does, as Cascade(rule=...)",
+    "rule": 'the service learns its rule per item itself (policy = "per-item") and takes none'
+    " from a file; a live cascade does, as Cascade(rule=...)",
     "calls": "the service calls the stages up to the depth that was drawn; `stopwise analyze"
     " --calls alone` judges its log for stages called alone",
     "baseline": "what is served today is run_to",
@@ -230,5 +278,5 @@ def _upstream(table: Table) -> Upstream:
         base_url=table.url("base_url"),
         model=table.text("model", accepted="the model name that the upstream knows"),
         api_key=table.secret("api_key"),
-        timeout=table.number("timeout", 60.0, above=True),
+        timeout=table.seconds("timeout", 60.0),
     )

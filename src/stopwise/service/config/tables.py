@@ -14,6 +14,9 @@ from stopwise.service.config.forms import Secret
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 NAME_ACCEPTED = "1 to 100 of the letters A-Z a-z 0-9 _ . : -"
+LONGEST = 86400.0
+"""Seconds in a day: nothing here is to be waited for longer."""
+_SHORTEST = 0.001
 _MISSING: Any = object()
 
 
@@ -85,6 +88,10 @@ class Table:
         if given < least or (above and given == least) or (most is not None and given > most):
             raise fail(f"{self.where}.{name}", value, accepted)
         return given
+
+    def seconds(self, name: str, default: float) -> Any:
+        """A time that something may take: a millisecond to a day."""
+        return self.number(name, default, least=_SHORTEST, most=LONGEST)
 
     def whole(self, name: str, default: Any = _MISSING, *, least: int = 0) -> Any:
         """A whole number."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, fail, positive_number
 from stopwise.service.database.connection import Database
 
 SCOPES = ("infer", "read", "label", "admin")
@@ -66,6 +66,8 @@ class Keys:
                 raise fail("scope", scope, "one of " + ", ".join(SCOPES))
         if not scopes:
             raise fail("scope", list(scopes), "one or more of " + ", ".join(SCOPES))
+        if budget is not None:
+            budget = positive_number("budget", budget)
         ordered = tuple(scope for scope in SCOPES if scope in scopes)
         key = Key(secrets.token_hex(6), name, ordered, time.time(), None, budget)
         secret = secrets.token_hex(24)

@@ -86,9 +86,16 @@ def segment_of(request: Request, cascade: RunningCascade) -> str:
     return value
 
 
-def decision_headers(asked: Asked, served: int | None) -> dict[str, str]:
-    """The headers that say what was decided."""
-    decision, names = asked.decision, asked.cascade.config.stage_names
+def decision_headers(
+    decision: RequestDecision, names: tuple[str, ...], served: int | None
+) -> dict[str, str]:
+    """The headers that say what was decided.
+
+    Args:
+        decision: what has become of the request.
+        names: of the stages.
+        served: the stage that answers.
+    """
     headers = {
         "x-stopwise-round": decision.id,
         "x-stopwise-mode": decision.mode,

@@ -9,10 +9,11 @@ from starlette.responses import Response
 
 from stopwise.openai.completions import read_completion
 from stopwise.openai.decisions import read_question
-from stopwise.service.front.asking import ask, decision_headers, may_infer
+from stopwise.service.front.answering import answering
+from stopwise.service.front.asking import ask, may_infer
 from stopwise.service.front.chat import note
 from stopwise.service.front.exchange import Exchange
-from stopwise.service.front.plain import answering, renamed_body
+from stopwise.service.front.plain import renamed_body
 from stopwise.service.http.json import Json
 
 SEGMENT = "decisions"
@@ -46,5 +47,5 @@ async def decisions(request: Request) -> Response:
             "abstained": decided is None,
             "usage": usage,
         },
-        headers=decision_headers(asked, came.call.stage),
+        headers=exchange.headers(came.call.stage),
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stopwise.openai.completions import Completion, Decided, Usage, read_completion, usage_of
-from stopwise.service.cascades.forms import Call, Finished, shown
+from stopwise.openai.logprobs import fields_for, take_confidence
+from stopwise.service.cascades.forms import Call, Finished, ItemOutcome, shown
+from stopwise.service.cascades.items import given
 from stopwise.service.config.forms import StageConfig
-from stopwise.service.front.asking import Asked
+from stopwise.service.front.asking import Asked, decision_headers
 from stopwise.service.upstream.calls import UpstreamError
 
 CHAT = "/chat/completions"
@@ -60,11 +62,21 @@ class Exchange:
         self._tasks: dict[int, asyncio.Task[Came]] = {}
         self._done: dict[int, Call] = {}
         self._finished = False
+        self._awaited: int | None = None
+        self._began: dict[int, float] = {}
+        self.came: dict[int, Came] = {}  # what was waited for
+        self.decision = asked.decision  # per item, what has become of it
+        self.item: ItemOutcome | None = None
+        self._given: int | None = None
         expected = asked.cascade.learner.costs.per_stage
         first, depth = asked.decision.first, asked.decision.depth
         self._held = float(sum(expected[first : depth + 1]))
         if asked.key.id:
             asked.service.spending.hold(f"key:{asked.key.id}", self._held)
+
+    def headers(self, served: int | None) -> dict[str, str]:
+        """The headers that say what was decided."""
+        return decision_headers(self.decision, self.asked.cascade.config.stage_names, served)
 
     def start_shallow(self) -> None:
         """Call the stages before the depth, only to be compared."""
@@ -74,13 +86,16 @@ class Exchange:
     def start(self, stage: int) -> asyncio.Task[Came]:
         """Call a stage, plainly, unless it is being called already."""
         if stage not in self._tasks:
+            self._began[stage] = time.perf_counter()
             self._tasks[stage] = asyncio.create_task(self._plain(stage))
         return self._tasks[stage]
 
     async def _plain(self, stage: int) -> Came:
         config = self.asked.cascade.config.stages[stage]
         assert config.upstream is not None
-        body = self.asked.chat.for_stage(config.upstream.model, streamed=False)
+        chat, how = self.asked.chat, self.asked.cascade.config.confidence
+        more = None if how == "none" else fields_for(how)
+        body = chat.for_stage(config.upstream.model, streamed=False, more=more)
         began = time.perf_counter()
         try:
             response = await self.asked.service.upstreams.call(config.upstream, CHAT, body)
@@ -89,9 +104,14 @@ class Exchange:
                 raise UpstreamError("not a completion")
         except UpstreamError as error:
             return Came(self.failure(stage, error.word, began), error=error)
-        return Came(self.success(stage, answer, began), response)
+        sure = None
+        if how != "none":
+            sure = take_confidence(response, how, wanted=bool(chat.body.get("logprobs")))
+        return Came(self.success(stage, answer, began, sure), response)
 
-    def success(self, stage: int, answer: Completion, began: float) -> Call:
+    def success(
+        self, stage: int, answer: Completion, began: float, confidence: float | None = None
+    ) -> Call:
         """A call that came back."""
         config = self.asked.cascade.config.stages[stage]
         call = Call(
@@ -101,6 +121,7 @@ class Exchange:
             seconds=time.perf_counter() - began,
             usage=answer.usage,
             shown=shown(answer),
+            confidence=confidence,
         )
         return self._note(call, "abstained" if call.output is None else "answered")
 
@@ -127,35 +148,46 @@ class Exchange:
         """What a call cost, from the usage that the upstream reported."""
         return cost_of(self.asked.cascade.config.stages[stage], usage_of(usage))
 
-    async def fall_back(self, failed: int, error: UpstreamError) -> Came | None:
-        """Another stage's answer in the place of one that failed; None if there is none.
+    def awaits(self, stage: int) -> None:
+        """The client waits for this stage, which is called elsewhere: streamed."""
+        self._awaited = stage
+        self._began[stage] = time.perf_counter()
 
-        What the client sent wrong is wrong at every stage, so nothing else is tried.
-        """
-        if error.status in (400, 413, 422) or self.asked.decision.uncounted == "pinned":
-            return None
-        ways = [self._deeper, self._shallower]
-        if self.asked.cascade.config.on_failure == "shallower":
-            ways.reverse()
-        for way in ways:
-            came = await way(failed)
-            if came is not None:
-                return came
-        return None
+    async def wait_for(self, stage: int) -> Came:
+        """What a stage gives, called now unless it is already: its answer may be the client's."""
+        self._awaited = stage
+        # Whoever waits may be given up, without the call: it may be of use all the same.
+        came = await asyncio.shield(self.start(stage))
+        self.came[stage] = came
+        return came
 
-    async def _deeper(self, failed: int) -> Came | None:
-        for stage in range(failed + 1, len(self.asked.cascade.config.stages)):
-            came = await asyncio.shield(self.start(stage))
-            if came.error is None:
-                return came
-        return None
+    async def stops(self) -> bool:
+        """Per item: whether to stop after the stages that are in; with no answer yet, never."""
+        decision = self.decision
+        items = self.asked.cascade.items
+        assert items is not None
+        # A comparator may take a moment with long answers: not where other requests wait.
+        look = await asyncio.to_thread(items.look, decision, self._calls())
+        if self.item is None or self.item.stop is None:
+            self.item = ItemOutcome(look.stop, look.steps)
+        self.decision = items.decided(replace(decision, depth=max(self._done)), self.item.stop)
+        self._given = given(decision, self._calls(), look)
+        return look.stop is not None and self._given is not None
 
-    async def _shallower(self, failed: int) -> Came | None:
-        for stage in range(failed - 1, -1, -1):
-            came = await asyncio.shield(self.start(stage))
-            if came.error is None:
-                return came
-        return None
+    async def choose(self) -> int | None:
+        """Per item: the stage whose answer is given, once all that are called are in."""
+        if self.item is None:
+            await self.stops()
+        return self._given
+
+    def leave(self) -> None:
+        """The client is gone: what it waited for is cancelled, what runs beside it finishes."""
+        if self._awaited is not None:
+            self.cancel(self._awaited, "client gone", self._began.get(self._awaited))
+        self.finish(None, abandoned=True)
+
+    def _calls(self) -> tuple[Call, ...]:
+        return tuple(self._done[stage] for stage in sorted(self._done))
 
     def finish(self, served: int | None, *, abandoned: bool = False) -> None:
         """Hand over what came in, once all of it has: in a task that outlives the request."""
@@ -171,25 +203,26 @@ class Exchange:
         asked = self.asked
         if asked.key.id:
             asked.service.spending.hold(f"key:{asked.key.id}", -self._held)
-        decision = asked.decision
+        decision = self.decision
         asked.service.metrics.served.labels(
             decision.cascade, decision.mode, str(decision.depth), decision.uncounted or ""
         ).inc()
-        calls = tuple(self._done[stage] for stage in sorted(self._done))
         asked.service.recorder.put(
             Finished(
                 decision=decision,
-                calls=calls,
+                calls=self._calls(),
                 served=served,
                 request=asked.chat.body.get("messages"),
                 who=asked.key.id,
                 abandoned=abandoned,
                 seconds=answered - self._started,
+                item=self.item,
             )
         )
 
-    def cancel(self, stage: int, word: str, began: float) -> None:
+    def cancel(self, stage: int, word: str, began: float | None) -> None:
         """Give up a call whose answer nobody waits for."""
+        began = time.perf_counter() if began is None else began
         task = self._tasks.pop(stage, None)
         if task is not None and not task.done():
             task.cancel()

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from stopwise.openai.bodies import read_object
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.core import Service
+from stopwise.service.front.answering import no_answer
 from stopwise.service.front.asking import may_infer
-from stopwise.service.front.plain import no_answer
 from stopwise.service.http.access import who
 from stopwise.service.http.json import Json
 from stopwise.service.upstream.calls import UpstreamError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
@@ -16,42 +15,31 @@ from stopwise.openai.completions import Completion, read_completion
 from stopwise.openai.errors import ProtocolError
 from stopwise.openai.streams import DONE, StreamedAnswer, event_bytes, parse_chunk
 from stopwise.service.database.connection import StoreUnavailableError
-from stopwise.service.front.asking import decision_headers
-from stopwise.service.front.exchange import CHAT, Exchange
-from stopwise.service.front.plain import no_answer, until_gone
+from stopwise.service.front.answering import answering, in_its_place, unless_gone
+from stopwise.service.front.exchange import CHAT, Came, Exchange
 from stopwise.service.upstream.calls import UpstreamError
 
 
 async def answer_streamed(request: Request, exchange: Exchange) -> Response:
-    """Stream the answering stage; nothing is sent before its first byte is here."""
-    exchange.start_shallow()
-    depth = exchange.asked.decision.depth
-    live = _LiveStream(exchange, depth)
-    opening = asyncio.create_task(live.open())
-    gone = asyncio.create_task(until_gone(request))
-    try:
-        await asyncio.wait({opening, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not opening.done():
-            opening.cancel()
-            await asyncio.wait({opening})
-            exchange.cancel(depth, "client gone", live.began)
-            exchange.finish(None, abandoned=True)
-            return Response(status_code=499)
-        error = opening.result()
-        if error is None:
-            return _respond(exchange, depth, live.relay())
-        exchange.failure(depth, error.word, live.began)
-        came = await exchange.fall_back(depth, error)
-        if came is None:
-            exchange.finish(None)
-            raise no_answer(error)
-        assert came.body is not None
-        return _respond(exchange, came.call.stage, _as_stream(exchange, came.call.stage, came.body))
-    except asyncio.CancelledError:
-        exchange.finish(None, abandoned=True)
-        raise
-    finally:
-        gone.cancel()
+    """Stream the answer; nothing is sent before its first byte is here.
+
+    The stage that was drawn is streamed as it comes. Per item the answer is chosen when it is in,
+    so it is sent whole, in the form of a stream.
+    """
+    decision = exchange.decision
+    if decision.chance is not None and decision.mode == "enforce":
+        came = await answering(request, exchange)
+    else:
+        exchange.start_shallow()
+        live = _LiveStream(exchange, decision.depth)
+        opened = await unless_gone(request, exchange, live.open_or_replace())
+        if isinstance(opened, _LiveStream):
+            return _respond(exchange, decision.depth, live.relay())
+        came = opened
+    if came is None:
+        return Response(status_code=499)
+    assert came.body is not None
+    return _respond(exchange, came.call.stage, _as_stream(exchange, came.call.stage, came.body))
 
 
 class _Relayed(StreamingResponse):
@@ -69,7 +57,7 @@ class _Relayed(StreamingResponse):
 
 
 def _respond(exchange: Exchange, stage: int, chunks: AsyncGenerator[bytes, None]) -> Response:
-    headers = {**decision_headers(exchange.asked, stage), "cache-control": "no-cache"}
+    headers = {**exchange.headers(stage), "cache-control": "no-cache"}
     response = _Relayed(chunks, media_type="text/event-stream", headers=headers)
     response.exchange = exchange
     return response
@@ -85,9 +73,19 @@ class _LiveStream:
         self._events: AsyncIterator[str] | None = None
         self._first: dict[str, Any] | None = None
         self._answer = StreamedAnswer()
-        self.began = time.perf_counter()
+        self._started = time.perf_counter()
 
-    async def open(self) -> UpstreamError | None:
+    async def open_or_replace(self) -> _LiveStream | Came:
+        """Open it, or give the answer of another stage if it fails before its first byte."""
+        exchange = self._exchange
+        exchange.awaits(self._stage)
+        error = await self._open()
+        if error is None:
+            return self
+        exchange.failure(self._stage, error.word, self._started)
+        return await in_its_place(exchange, self._stage, error)
+
+    async def _open(self) -> UpstreamError | None:
         """Call the stage and wait for its first chunk; why not, if it fails before that."""
         asked = self._exchange.asked
         upstream = asked.cascade.config.stages[self._stage].upstream
@@ -121,17 +119,17 @@ class _LiveStream:
                         yield event_bytes(renamed)
             if not self._answer.finished:
                 raise UpstreamError("stream cut")
-            exchange.success(self._stage, self._answer.completion, self.began)
+            exchange.success(self._stage, self._answer.completion, self._started)
             yield await _last_event(exchange)
         except UpstreamError as error:
             # The client has a part of the answer: an error event says so, and there is no [DONE].
             served = False
-            exchange.failure(self._stage, error.word, self.began, paid=True)
+            exchange.failure(self._stage, error.word, self._started, paid=True)
             message = f"the stream broke off ({error.word})"
             yield event_bytes(ProtocolError(502, message, code="stream_broken").form)
         except BaseException:
             # The client is gone, in the middle or before its [DONE].
-            exchange.cancel(self._stage, "client gone", self.began)
+            exchange.cancel(self._stage, "client gone", self._started)
             exchange.finish(None, abandoned=True)
             raise
         exchange.finish(self._stage if served else None)
@@ -199,5 +197,7 @@ async def _as_stream(
             usage = {**body["usage"], "cost": exchange.cost_of(stage, body["usage"])}
             yield event_bytes({**head, "choices": [], "usage": usage})
         yield await _last_event(exchange)
-    finally:
-        exchange.finish(stage)
+    except BaseException:
+        exchange.finish(None, abandoned=True)  # the client is gone
+        raise
+    exchange.finish(stage)

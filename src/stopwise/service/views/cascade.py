@@ -14,6 +14,7 @@ from stopwise.service.cascades.verdicts import (
     sentence_of,
     standing_of,
 )
+from stopwise.service.views.items import ItemsView, items_view
 from stopwise.service.views.over_time import OverTime, over_time
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class CascadeView:
         more: where readings disagree and what is not knowable without labels, in sentences.
         by_policy: where the policy goes that draws the depths: the rule under weak dominance.
         segments: every segment and its number of requests.
+        items: how requests are decided per item; None where depths are drawn.
     """
 
     name: str
@@ -77,6 +79,7 @@ class CascadeView:
     law: tuple[float, ...]
     pairs: tuple[PairLine, ...]
     over_time: OverTime
+    items: ItemsView | None
 
 
 def cascade_view(
@@ -107,12 +110,13 @@ def cascade_view(
         recommended=None if judged is None else names[judged.stage],
         reading=None if judged is None else judged.readings.headline_reading,
         policy=config.policy,
-        by_policy=None if judged is None else names[judged.verdict.recommended],
+        by_policy=None if judged is None or config.per_item else names[judged.verdict.recommended],
         certain=judged is not None and judged.nothing_deeper_pays,
         standing=standing_of(judged),
         law=tuple(cascade.law(segment or "")),
         pairs=pair_lines(cascade, None if judged is None else judged.verdict, segment),
         over_time=over_time(service, cascade, segment, hours),
+        items=items_view(cascade, segment),
     )
 
 

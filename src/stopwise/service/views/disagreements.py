@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import StoredItem
+from stopwise.service.views.items import why_of
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -32,7 +33,7 @@ class AnswerView:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """One round with its answers."""
+    """One round with its answers; `why` says per item why it stopped there."""
 
     round_id: str
     at: float
@@ -40,6 +41,7 @@ class SideBySide:
     served: str | None
     request: str
     answers: tuple[AnswerView, ...]
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ def side_by_side(item: StoredItem, names: Sequence[str]) -> SideBySide:
         served=None if served is None else names[served],
         request=text_of_request(item.request),
         answers=tuple(answers),
+        why=why_of(form, names),
     )
 
 

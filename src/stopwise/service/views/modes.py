@@ -21,6 +21,10 @@ WHAT = {
     "enforce": "The stage that answers is drawn from what was learned. The stages before it run"
     " beside it, only to be compared.",
 }
+PER_ITEM = (
+    "The stages are called one after the other. After each, what was learned says whether its"
+    " answer is given or the next one is called."
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,8 @@ class ModeView:
         changed_at_most: upper bound on the share of answers that would differ from those of
             `run_to`, if the recommended stage were served; None while unknown.
         recommended: the stage of the headline, as `analyze` names it.
-        by_policy: where the policy goes that draws the depths: the rule under weak dominance.
+        by_policy: where the policy goes that draws the depths: the rule under weak dominance; None
+            per item.
         advised_same: how many answers would have stayed the same, of how many where that is known.
         changes: the trail, the latest first.
     """
@@ -70,12 +75,13 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         at = judged.stage
         low, high = min(at, run_to), max(at, run_to)
         changed = 0.0 if low == high else judged.verdict.pair(low, high).may_differ_high
+    what = WHAT | {"enforce": PER_ITEM} if config.per_item else WHAT
     words = {"run_to": config.stage_names[run_to], "sample": 100 * config.sample}
     return ModeView(
         name=cascade.name,
         mode=cascade.mode,
         stages=config.stage_names,
-        choices=tuple((mode, WHAT[mode].format(**words)) for mode in MODES),
+        choices=tuple((mode, what[mode].format(**words)) for mode in MODES),
         law=law,
         expected_cost=sum(p * float(c) for p, c in zip(law, costs.cumulative, strict=True)),
         present_cost=float(costs.per_stage[run_to]),
@@ -83,7 +89,9 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         certain=judged is not None and judged.nothing_deeper_pays,
         standing=standing_of(judged),
         policy=config.policy,
-        by_policy=None if judged is None else config.stage_names[judged.verdict.recommended],
+        by_policy=None
+        if judged is None or config.per_item
+        else config.stage_names[judged.verdict.recommended],
         changed_at_most=changed,
         advised_same=(int(sums.get("advised:same", 0)), int(sums.get("advised:known", 0))),
         changes=tuple(service.trail.changes(cascade.name)),

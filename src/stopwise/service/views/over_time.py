@@ -114,7 +114,7 @@ def slices_of(rounds: Sequence[StoredRound], names: Sequence[str]) -> OverTime:
         part = sums.setdefault(int(one.at // seconds), {})
         add = {"requests": 1.0, "spent": one.form["cost"], f"served:{one.form['stage']}": 1.0}
         codes = one.form["codes"]
-        for j in range(len(codes)):
+        for j in range(0 if one.form.get("decided") else len(codes)):
             for i in range(j):
                 if codes[i] >= 0 and codes[j] >= 0:
                     add[f"seen:{i}:{j}"] = 1.0
