@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 
 from stopwise.checks import StopwiseError, fail
@@ -63,13 +65,16 @@ class Bookkeeper:
         self.reader = reader
         self.stage_count = known.stage_count
         prices = Prices(settings, known)
+        _check_abstentions(settings, policy, reader)
         self.items = _item_decider(policy, settings, prices, reader, rule)
         self.ledger = ledger = Ledger(settings, prices, policy, seed, options, self.items)
         if self.items is not None:
             self.items.promise_by(ledger.promise_counters)
         self.opener = Opener(self, ledger, self.items, self.settle)
-        self.prefixes = Prefixes(known.cumulative)
-        self._recorder = RoundReader(reader, prices, self.items, settings.mode)
+        abstentions = settings.abstentions
+        self._goes_on = abstentions == "go on"
+        self.prefixes = Prefixes(known.cumulative, abstentions)
+        self._recorder = RoundReader(reader, prices, self.items, settings.mode, abstentions)
         self._limited = ledger.budgets.run_budget is not None
         # A regular round has nothing to tell of but its outputs; it is quick where moreover nobody
         # listens to it.
@@ -80,6 +85,7 @@ class Bookkeeper:
             and settings.half_life is None
             and not settings.measured
             and ledger.counters.recorder is None
+            and (abstentions == "leave out" or settings.mode == "enforce")
         )
         self.quick = (
             self._regular
@@ -130,6 +136,18 @@ class Bookkeeper:
             ledger.budgets.reserve(round, cost)
             round.go_on()
             return True
+
+    def goes_on(self, round: Round) -> bool:
+        """Let a round at its depth call one stage more, if its last stage gave no answer.
+
+        Only where that is what an abstention means, there is another stage, and it can be paid.
+        """
+        outputs = round.outputs
+        if not self._goes_on or len(outputs) != round.depth + 1:
+            return False
+        silent = round.silent if round.silent is not None else self.reader.is_silent(outputs)
+        round.silent = None
+        return silent and self.go_deeper(round)
 
     def can_pay(self, round: Round) -> bool:
         """Whether the budget of the item has room for the next stage, at what it cost so far."""
@@ -218,7 +236,7 @@ class Bookkeeper:
                 round.place = queue.last = queue.last + 1
                 queue.rounds.append((round.place, record))
             ledger.add_up()
-            if record.costs is not None:
+            if record.costs is not None or self._goes_on:
                 ledger.prices.renew(ledger.counters.pool)
 
     def _count_item(self, round: Round, record: RoundRecord) -> None:
@@ -245,7 +263,12 @@ class Bookkeeper:
 
     def advised_cost(self, round: Round) -> float:
         """What a round would have cost if the advice had been followed."""
-        return self._recorder.advised_cost(round.costs, round.advised)
+        return self._recorder.advised_cost(round)
+
+    def advised_stage(self, round: Round) -> int:
+        """The stage that would have answered if the advice had been followed."""
+        assert round.advised is not None
+        return self._recorder.reached(round.outputs, round.advised)
 
     # ---- rounds that nobody ends -------------------------------------------------------------
 
@@ -320,6 +343,21 @@ class Bookkeeper:
             self.settle()
             ledger.counters.add(ledger.counters.place(segment), delta, mark)
         return costs
+
+
+def _check_abstentions(settings: LearnerSettings, policy: Policy, reader: Reader) -> None:
+    if settings.abstentions != "leave out" and isinstance(policy, SituationPolicy | RowPolicy):
+        raise fail(
+            "abstentions", settings.abstentions,
+            f"'leave out' with {policy.label()}: to a policy that decides per item an abstention is"
+            " a situation like any other, from which it learns whether to go on",
+        )  # fmt: skip
+    if settings.abstentions == "go on" and inspect.iscoroutinefunction(reader.comparator.key):
+        raise fail(
+            "abstentions", settings.abstentions,
+            "'leave out' or 'mistake' with a comparator whose key is async: whether an output is an"
+            " answer must be known before the next stage is called",
+        )  # fmt: skip
 
 
 def _item_decider(

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from stopwise.abstentions import Abstentions
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.lending import lent_counts, lent_evidence
 from stopwise.live.counters.pairs import Added
 from stopwise.live.counters.tally import Tally, checked_counters
-from stopwise.live.record import RoundRecord
+from stopwise.live.record import RoundRecord, added_of
 from stopwise.policies.base import Policy
 
 _LOG = logging.getLogger("stopwise.live")
@@ -46,12 +47,13 @@ class SegmentCounters:
         recorder: a policy that counts rounds in its own way, or None.
         fast: makes the carried distribution of a segment, or None where the policy has none.
         most: beyond this many, new segments are counted together.
+        abstentions: what it means that a stage gives no answer.
     """
 
     __slots__ = (
-        "_fast", "_full", "_replacements", "begun", "discount", "free", "most", "moved", "order",
-        "others", "pending", "pending_cost", "pool", "quiet", "recorder", "records", "stage_count",
-        "strength", "tallies",
+        "_fast", "_full", "_replacements", "abstentions", "begun", "discount", "free", "most",
+        "moved", "order", "others", "pending", "pending_cost", "pool", "quiet", "recorder",
+        "records", "stage_count", "strength", "tallies",
     )  # fmt: skip
 
     def __init__(
@@ -63,12 +65,14 @@ class SegmentCounters:
         recorder: Policy | None = None,
         fast: Callable[[], Carried] | None = None,
         most: int = 10_000,
+        abstentions: Abstentions = "leave out",
     ) -> None:
         self.stage_count = count
         self.discount = discount
         self.strength = strength
         self.recorder = recorder
         self.most = most
+        self.abstentions = abstentions
         self._fast = fast
         self._full = False
         self._replacements: Sequence[tuple[Tally, list[Any]]] = ()
@@ -97,6 +101,7 @@ class SegmentCounters:
             recorder=self.recorder,
             fast=self._fast,
             most=self.most,
+            abstentions=self.abstentions,
         )
 
     def place(self, segment: str) -> str:
@@ -131,7 +136,7 @@ class SegmentCounters:
                 pool = found  # one segment is its own sum, and is not counted twice
             elif len(self.tallies) == 1:
                 (first,) = self.tallies.values()
-                pool = Tally(self.stage_count, recorder=self.recorder)
+                pool = self._empty_pool()
                 pool.add(first)
                 if self.strength > 0:
                     first.fast = found.fast = None
@@ -147,7 +152,7 @@ class SegmentCounters:
         return self.tallies.get(segment) or self._new_tally()
 
     def _new_tally(self) -> Tally:
-        tally = Tally(self.stage_count, self.discount, self.recorder)
+        tally = self.empty_tally()
         # Distributions are carried along only where a segment's own rounds alone move them.
         if (
             self._fast is not None
@@ -157,6 +162,17 @@ class SegmentCounters:
             tally.fast = self._fast()
             tally.renew_fast()
         return tally
+
+    def empty_tally(self) -> Tally:
+        """The counters of a segment, at zero."""
+        return Tally(self.stage_count, self.discount, self.recorder, self.abstentions)
+
+    def _empty_pool(self) -> Tally:
+        return Tally(self.stage_count, recorder=self.recorder, abstentions=self.abstentions)
+
+    def adds(self, record: RoundRecord) -> Added:
+        """What a round adds to the counters of pairs, before a policy counts in its own way."""
+        return added_of(record, self.stage_count, self.abstentions)
 
     def borrows(self, tally: Tally) -> bool:
         """Whether a segment is lent evidence: there are others, and a strength above 0."""
@@ -348,7 +364,7 @@ class SegmentCounters:
         changes = []
         for segment, counters in segments.items():
             tally = self.tally(segment)
-            copy = Tally(self.stage_count, self.discount, self.recorder)
+            copy = self.empty_tally()
             copy.values = checked_counters(self.stage_count, counters)
             for record in queued:
                 if record.segment == segment:
@@ -364,7 +380,7 @@ class SegmentCounters:
         """Sum the segments again, after some were replaced."""
         if len(self.tallies) == 1:
             return
-        pool = Tally(self.stage_count, recorder=self.recorder)
+        pool = self._empty_pool()
         for tally in self.tallies.values():
             pool.add(tally)
         self.pool = pool
@@ -397,7 +413,7 @@ def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:
     """The copy of a tally that is worked on."""
     found = copies.get(id(tally))
     if found is None:
-        copy = Tally(tally.stage_count, tally.discount, tally.recorder)
+        copy = Tally(tally.stage_count, tally.discount, tally.recorder, tally.abstentions)
         copy.values = tally.values
         found = copies[id(tally)] = (tally, copy)
     return found[1]

@@ -120,7 +120,7 @@ def readings_of(
         why_not = "fewer than three stages ever answer: nothing can be estimated"
     elif counts is not None:
         if found is None:
-            found = estimate(counts.codes, counts.number, abstentions=settings.abstentions)
+            found = estimate(counts.codes, counts.number, abstentions=settings.no_answer)
         if not found.enough or np.isnan(found.error_rates).any():
             why_not = "too few items on which the stages differ"
     if why_not is not None:
