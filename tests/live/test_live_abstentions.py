@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stopwise as sw
 from stopwise.abstentions import ABSTENTIONS, Abstentions, calling_rates
 from stopwise.checks import StopwiseError
 from stopwise.evidence import Evidence
@@ -18,6 +17,11 @@ from stopwise.live import Cascade, Learner, Reported, RoundLog, SqliteStore, Sta
 from stopwise.live.comparing import by_key, letter
 from stopwise.live.record import RoundRecord
 from stopwise.live.stores.stored import open_stored
+from stopwise.logs.judging.judge_counts import judge_counts
+from stopwise.logs.reading.counting import count
+from stopwise.logs.reading.layouts.opening import open_log
+from stopwise.logs.reading.live import completed
+from stopwise.logs.settings import LogSettings
 
 ROWS = st.lists(
     st.tuples(*[st.sampled_from([None, "a", "b"])] * 4), min_size=1, max_size=30
@@ -29,24 +33,32 @@ def cascade_of(rows, meaning: Abstentions, policy="uss-ts", **options):
     return Cascade(stages, policy, mistake_cost=6, abstentions=meaning, **options)
 
 
+def opened(path, settings):
+    chosen = completed(path, settings)
+    return open_log(path, chosen), chosen
+
+
 @pytest.mark.parametrize("meaning", ABSTENTIONS)
 @pytest.mark.parametrize("kind", [RoundLog, SqliteStore])
 def test_a_live_log_analyzed_has_the_evidence_of_its_learner(tmp_path, meaning, kind):
     rng = np.random.default_rng(7)
-    rows = [[[None, "a", "b"][code] for code in rng.integers(3, size=4)] for _ in range(300)]
+    rows = [[[None, "a", "b"][code] for code in rng.integers(3, size=4)] for _ in range(150)]
     options = {"keep_rounds": True} if kind is SqliteStore else {}
-    store = kind(tmp_path / "rounds", **options)
+    store = kind(tmp_path / "rounds", durability="behind", **options)
     with cascade_of(rows, meaning, store=store, full_run_rate=0.2) as cascade:
         for row in rows:
             cascade.answer(row)
         cascade.learner.flush()
         evidence, costs = cascade.learner.evidence(), cascade.learner.costs
-        seen = cascade.learner.best_stage()
-    analysis = sw.analyze(tmp_path / "rounds")  # takes the setting from the store
-    assert analysis.evidence == evidence
-    assert sw.analyze(tmp_path / "rounds", abstentions=meaning).evidence == evidence
-    assert analysis.verdict.costs.cumulative == pytest.approx(costs.cumulative, rel=1e-12)
-    assert analysis.verdict.recommended == seen
+        best = cascade.learner.best_stage()
+    # With the setting of the store, and with the same one given.
+    for said in (None, meaning):
+        log, chosen = opened(tmp_path / "rounds", LogSettings(abstentions=said))
+        counts = count(log)
+        assert counts.evidence(chosen.no_answer) == evidence
+        verdict = judge_counts(counts, chosen, 1)
+        assert verdict.costs.cumulative == pytest.approx(costs.cumulative, rel=1e-12)
+        assert verdict.recommended == best
     stored = open_stored(tmp_path / "rounds")
     assert stored is not None
     assert stored.abstentions == meaning
@@ -64,19 +76,9 @@ def test_counting_is_that_of_logs_whatever_the_rounds(rows, meaning, seed):
         quiet.answer(row)
     frame = {f"s{at}": [row[at] for row in rows] for at in range(4)}
     told = polars.DataFrame(frame, schema=dict.fromkeys(frame, polars.String))
-    said = {value for row in rows for value in row} - {None}
-    if not said:
-        return
-    try:
-        expected = sw.analyze(
-            told,
-            stages=list(frame),
-            costs=[0, 1, 2, 3],
-            trailing_blanks="abstained",
-            abstentions=meaning,
-        ).evidence
-    except StopwiseError:  # no pair in common: a log without a verdict
-        return
+    chosen = LogSettings(stages=tuple(frame), costs=(0, 1, 2, 3), trailing_blanks="abstained")
+    counts = count(open_log(told, chosen), compare_labels=False)
+    expected = counts.evidence(meaning)
     assert cascade.learner.evidence() == expected == quiet.learner.evidence()
 
 
