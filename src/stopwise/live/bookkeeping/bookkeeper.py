@@ -82,7 +82,6 @@ class Bookkeeper:
             self.items is None
             and reader.plain
             and ledger.keeper.queue is None
-            and settings.half_life is None
             and not settings.measured
             and ledger.counters.recorder is None
             and (abstentions == "leave out" or settings.mode == "enforce")
@@ -90,6 +89,7 @@ class Bookkeeper:
         self.quick = (
             self._regular
             and settings.mode == "enforce"
+            and settings.half_life is None
             and ledger.watch is None
             and ledger.listeners.on_round is None
             and not self._limited
@@ -184,7 +184,9 @@ class Bookkeeper:
             if round.ended:
                 _refuse_twice(round)
             tally = counters.tallies.get(round.segment) or self._tally(round.segment)
-            waiting = counters.pending if added.pairs else counters.quiet
+            # Where older rounds lose weight, their order counts, of quiet ones too.
+            ordered = added.pairs or counters.discount != 1.0
+            waiting = counters.pending if ordered else counters.quiet
             held = ledger.budgets.held_without(round)
             # Signal handlers run after calls: from here to `append`, all of it is done, or none.
             if self._limited:
@@ -236,7 +238,7 @@ class Bookkeeper:
                 round.place = queue.last = queue.last + 1
                 queue.rounds.append((round.place, record))
             ledger.add_up()
-            if record.costs is not None or self._goes_on:
+            if queue is not None and (record.costs is not None or self._goes_on):
                 ledger.prices.renew(ledger.counters.pool)
 
     def _count_item(self, round: Round, record: RoundRecord) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from stopwise.abstentions import Abstentions
@@ -244,9 +244,14 @@ class SegmentCounters:
         self.settle()
         changed: dict[int, tuple[Tally, Tally]] = {}
         moves: list[tuple[Carried, Added]] = []
-        for (tally, added, advised), times in Counter([*pending, *quiet]).items():
-            copy = _copy(tally, changed)
-            copy.values = copy.with_rounds(added, times, costs, advised)
+        if self.discount != 1.0:  # then all are pending, in their order
+            for tally, added, advised in pending:
+                copy = _copy(tally, changed)
+                copy.values = copy.with_recent(added, costs, advised)
+        elif pending or quiet:
+            for (tally, added, advised), times in _counted(pending, quiet):
+                copy = _copy(tally, changed)
+                copy.values = copy.with_rounds(added, times, costs, advised)
         for tally, added, _ in pending[self.moved :]:
             if tally.fast is not None and added.pairs:
                 moves.append((tally.fast, added))
@@ -407,6 +412,15 @@ class SegmentCounters:
         if not self.borrows(tally):
             return tally.recent_evidence() if recent else tally.evidence()
         return lent_evidence(tally, self.pool, self.strength, recent=recent)
+
+
+def _counted(
+    pending: Sequence[Pending], quiet: Sequence[Pending]
+) -> Iterable[tuple[Pending, int]]:
+    """Equal rounds together, with their number; most often there is but one."""
+    if len(pending) + len(quiet) == 1:
+        return [((pending or quiet)[0], 1)]
+    return Counter([*pending, *quiet]).items()
 
 
 def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:

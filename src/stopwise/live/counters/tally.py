@@ -205,6 +205,14 @@ class Tally:
         self._add_pairs(values, added, times)
         return values
 
+    def with_recent(
+        self, added: Added, costs: Sequence[float], advised: int | None = None
+    ) -> list[Any]:
+        """The same after one such round, where older ones lose weight."""
+        values = self.with_rounds(added, 1, costs, advised)
+        self._add_recent(values, added)
+        return values
+
     def _add_pairs(self, values: list[Any], added: Added, times: int) -> None:
         seen, disagreed = self.layout.seen, self.layout.disagreed
         for number, differs in added.pairs:
