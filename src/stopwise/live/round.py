@@ -268,10 +268,13 @@ class Round:
     def _note_cost(self, stage: int, cost: float) -> None:
         value = check_cost("cost", cost)
         self.unusual = True
-        if self.costs is None:
-            self.costs = []
-        self.costs.extend([None] * (stage - len(self.costs)))
-        self.costs.append(value)
+        costs = self.costs
+        if costs is None:
+            self.costs = [*[None] * stage, value]
+            return
+        if len(costs) < stage:
+            costs.extend([None] * (stage - len(costs)))
+        costs.append(value)
 
     def _refuse(self) -> None:
         if self.ended:

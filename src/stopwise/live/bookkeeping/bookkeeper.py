@@ -212,7 +212,8 @@ class Bookkeeper:
         with ledger.lock:
             if round.ended:
                 _refuse_twice(round)
-            ledger.add_up()
+            if queue is not None or ledger.counters.has_pending:
+                ledger.add_up()
             of_parent = queue is not None and keeper.belongs_to_parent(round.sequence)
             refusal = None if of_parent else keeper.refusal()
             if not of_parent and refusal is None:

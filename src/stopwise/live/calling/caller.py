@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stopwise.live.calling import background
-from stopwise.live.calling.clocks import Clock, Working
+from stopwise.live.calling.awaiting import awaited, late
+from stopwise.live.calling.clocks import Clock, Waits
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
 from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt
 from stopwise.live.calling.outputs import check_output, check_outputs, is_awaitable, vector_shape
@@ -64,6 +65,7 @@ class StageCaller:
         self.clock = clock
         self._as_labels = as_labels
         self._warned: set[str] = set()
+        self._waits = [Waits() for _ in self.stages]
         self._left = [LeftRunning(stage.name, stage.most_left) for stage in self.stages]
         self._breakers = [
             None if stage.breaker is None else BreakerState(stage.breaker) for stage in self.stages
@@ -251,7 +253,7 @@ class StageCaller:
             within = self.threads.call(
                 _noted(stage.call, note, begun), given, self._left[at], seconds
             )
-            tried = within or _late(seconds)
+            tried = within or late(seconds)
         if tried.error is None and is_awaitable(tried.value):
             return self._await_here(at, tried, seconds)
         return tried
@@ -259,7 +261,7 @@ class StageCaller:
     def _await_here(self, at: int, tried: Attempt, seconds: float | None) -> Attempt:
         """A plain stage returned something to await (`lambda text: client.ask(text)`)."""
         fix = f"stage {self.stages[at].name} returned an awaitable; await answer_async instead"
-        return background.run(_awaited(tried, seconds), fix)
+        return background.run(awaited(tried, seconds, self._waits[at]), fix)
 
     async def _once_async(self, at: int, given: Any, tries: Tries, note: Note) -> Attempt:
         stage, limit, begun = self.stages[at], tries.limit(), (at, tries.calls + 1)
@@ -267,7 +269,7 @@ class StageCaller:
         if self.is_async[at]:
             interrupts: list[BaseException] = []
             work = _begin(stage.call, given, note, begun, interrupts)
-            tried = await _awaited(Attempt(work, None, 0.0), seconds)
+            tried = await awaited(Attempt(work, None, 0.0), seconds, self._waits[at])
             if interrupts:
                 raise interrupts[0]
             return tried
@@ -275,9 +277,9 @@ class StageCaller:
             _noted(stage.call, note, begun), given, self._left[at], stage.timeout, limit
         )
         if found is None:
-            return _late(seconds or 0.0)
+            return late(seconds or 0.0)
         if found.error is None and is_awaitable(found.value):
-            return await _awaited(found, seconds)
+            return await awaited(found, seconds, self._waits[at])
         return found
 
     # ---- results -----------------------------------------------------------------------------
@@ -374,34 +376,6 @@ def _raise_error(job: Job) -> None:
     assert job.result is not None
     if job.result.error is not None:
         raise job.result.error
-
-
-async def _awaited(tried: Attempt, seconds: float | None) -> Attempt:
-    """Await what a call returned."""
-    if tried.error is not None:
-        return tried
-    working = Working(tried.value)
-    try:
-        value = await (
-            working if seconds is None else asyncio.wait_for(_result_of(working), seconds)
-        )
-    except Exception as error:
-        if not is_failure(error):
-            raise
-        spent = tried.seconds + working.seconds
-        if isinstance(error, TimeoutError) and not error.args and seconds is not None:
-            return _late(seconds, spent)
-        return Attempt(None, error, spent)
-    return Attempt(value, None, tried.seconds + working.seconds)
-
-
-async def _result_of(working: Working) -> Any:
-    return await working
-
-
-def _late(seconds: float, spent: float | None = None) -> Attempt:
-    error = TimeoutError(f"no output within {seconds:g} s")
-    return Attempt(None, error, seconds if spent is None else spent)
 
 
 def _least(one: float | None, two: float | None) -> float | None:

@@ -414,9 +414,7 @@ class SegmentCounters:
         return lent_evidence(tally, self.pool, self.strength, recent=recent)
 
 
-def _counted(
-    pending: Sequence[Pending], quiet: Sequence[Pending]
-) -> Iterable[tuple[Pending, int]]:
+def _counted(pending: Sequence[Pending], quiet: Sequence[Pending]) -> Iterable[tuple[Pending, int]]:
     """Equal rounds together, with their number; most often there is but one."""
     if len(pending) + len(quiet) == 1:
         return [((pending or quiet)[0], 1)]
