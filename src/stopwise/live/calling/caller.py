@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stopwise.live.calling import background
-from stopwise.live.calling.awaiting import awaited, late
-from stopwise.live.calling.clocks import Clock, Waits
+from stopwise.live.calling.clocks import Clock, Waits, awaited, late
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
 from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt
 from stopwise.live.calling.outputs import check_output, check_outputs, is_awaitable, vector_shape

@@ -16,7 +16,7 @@ from stopwise.abstentions import NO_ANSWER, UNKNOWN, Abstentions, answering_stag
 from stopwise.live.counters.pairs import Added, added_by, bits, pair_number
 
 
-class Stops(NamedTuple):
+class StopsOfRound(NamedTuple):
     """A round as stages to stop at, in bits of stages and of pairs.
 
     Attributes:
@@ -43,7 +43,7 @@ def stops_of(
     answered: int,
     disagreed: int,
     undecided: int = 0,
-) -> Stops:
+) -> StopsOfRound:
     """Read a round as stages to stop at.
 
     Args:
@@ -56,7 +56,7 @@ def stops_of(
         undecided: bits of the pairs of which the comparator could not say.
 
     >>> stops_of("go on", 3, 2, 0, 0b10, 0)      # the first abstained, so the second was called
-    Stops(known=1, disagreed=0, undecided=0, beyond=(0,), uncounted=(1,))
+    StopsOfRound(known=1, disagreed=0, undecided=0, beyond=(0,), uncounted=(1,))
     >>> stops_of("mistake", 2, 2, 1, 0b10, 0).disagreed
     1
     """
@@ -85,7 +85,9 @@ def stops_of(
             reached = count - 1 if who[i] == NO_ANSWER else who[i]
             beyond += [pair_number(i, k) for k in range(i + 1, reached + 1)]
     mask = sum(1 << stage for stage in known)
-    return Stops(mask, differ, unsure, tuple(beyond), tuple(bits(((1 << called) - 1) & ~mask)))
+    return StopsOfRound(
+        mask, differ, unsure, tuple(beyond), tuple(bits(((1 << called) - 1) & ~mask))
+    )
 
 
 @lru_cache(maxsize=4096)
