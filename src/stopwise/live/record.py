@@ -16,8 +16,7 @@ from stopwise.checks import (
     known_keys,
     parse_json_object,
 )
-from stopwise.live.counters.abstaining import added_under
-from stopwise.live.counters.pairs import Added, bits, pair_list, pair_number
+from stopwise.live.abstaining import added_under
 from stopwise.live.items.row import ItemRow
 from stopwise.live.limits import (
     LARGEST_ROUND_COST,
@@ -25,6 +24,7 @@ from stopwise.live.limits import (
     check_cost,
     check_probability,
 )
+from stopwise.live.pairs import Added, bits, pair_list, pair_number
 
 MOST_STAGES = 1000
 
@@ -60,7 +60,7 @@ class RoundRecord:
         stage: the stage whose answer was given; None where no stage answered.
         called: how many stages were called: always the first ones.
         answered: bits of the stages that answered (did not abstain, did not fail).
-        disagreed: bits of the pairs of answers that differed, see `stopwise.live.counters.pairs`.
+        disagreed: bits of the pairs of answers that differed, see `stopwise.live.pairs`.
         failed: bits of the stages that raised or ran out of time.
         undecided: bits of the pairs of answers of which the comparator could not say.
         costs: what each call really cost, where it was reported; None elsewhere.

@@ -14,6 +14,7 @@ from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.opener import Opener
 from stopwise.live.bookkeeping.recording import RoundReader
 from stopwise.live.calling.errors import describe, warn
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.comparing.reader import NOT_COMPARED, Reader
 from stopwise.live.counters.many import count_columns
@@ -21,7 +22,6 @@ from stopwise.live.counters.prefixes import Prefixes
 from stopwise.live.counters.segments import Counted, SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.interrupts import from_signal
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.items.rules import AnyRule
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.record import RoundOutcome, RoundRecord

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from stopwise.live.calling import background
-from stopwise.live.calling.clocks import Clock, Waits, awaited, late
+from stopwise.live.calling.clocks import Clock, Waits
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
 from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt
+from stopwise.live.calling.limited import awaited, begin_awaited, late, least, noted
 from stopwise.live.calling.outputs import check_output, check_outputs, is_awaitable, vector_shape
 from stopwise.live.calling.result import CallResult, Together, outputs_of, result_of
 from stopwise.live.calling.retrying import BreakerState, Tries
@@ -18,7 +19,6 @@ from stopwise.live.calling.stage import Stage
 from stopwise.live.calling.threads import Threads
 from stopwise.live.interrupts import (
     UNREAD,
-    Begun,
     CallNote,
     Note,
     SharedNote,
@@ -245,12 +245,12 @@ class StageCaller:
 
     def _once(self, at: int, given: Any, tries: Tries, note: Note) -> Attempt:
         stage, begun = self.stages[at], (at, tries.calls + 1)
-        seconds = _least(stage.timeout, tries.limit())
+        seconds = least(stage.timeout, tries.limit())
         if seconds is None:
             tried = attempt(stage.call, given, note, begun)
         else:
             within = self.threads.call(
-                _noted(stage.call, note, begun), given, self._left[at], seconds
+                noted(stage.call, note, begun), given, self._left[at], seconds
             )
             tried = within or late(seconds)
         if tried.error is None and is_awaitable(tried.value):
@@ -264,16 +264,16 @@ class StageCaller:
 
     async def _once_async(self, at: int, given: Any, tries: Tries, note: Note) -> Attempt:
         stage, limit, begun = self.stages[at], tries.limit(), (at, tries.calls + 1)
-        seconds = _least(stage.timeout, limit)
+        seconds = least(stage.timeout, limit)
         if self.is_async[at]:
             interrupts: list[BaseException] = []
-            work = _begin(stage.call, given, note, begun, interrupts)
+            work = begin_awaited(stage.call, given, note, begun, interrupts)
             tried = await awaited(Attempt(work, None, 0.0), seconds, self._waits[at])
             if interrupts:
                 raise interrupts[0]
             return tried
         found = await self.threads.call_async(
-            _noted(stage.call, note, begun), given, self._left[at], stage.timeout, limit
+            noted(stage.call, note, begun), given, self._left[at], stage.timeout, limit
         )
         if found is None:
             return late(seconds or 0.0)
@@ -340,42 +340,7 @@ def failure(tried: Attempt, cost: float | None) -> CallResult:
     return CallResult(None, cost, error, seconds=tried.seconds)
 
 
-def _noted(function: Callable[[Any], Any], note: Note, begun: Begun) -> Callable[[Any], Any]:
-    """The same function for another thread; after an interrupt here it is not called any more."""
-    shared = SharedNote()
-    shared.begun = (begun[0], begun[1] - 1)  # calls that failed
-    note.begun = shared
-
-    def call(item: Any) -> Any:
-        shared.begun = begun
-        return function(item)
-
-    return call
-
-
-async def _begin(
-    function: Callable[[Any], Any],
-    item: Any,
-    note: Note,
-    begun: Begun,
-    interrupts: list[BaseException],
-) -> Any:
-    """Call and await an async function. Only awaiting begins its work, maybe some time later."""
-    try:
-        note.begun = begun
-        return await function(item)
-    except BaseException as error:
-        if before_first_line(error):
-            note.begun = (begun[0], begun[1] - 1)
-            interrupts.append(error)
-        raise
-
-
 def _raise_error(job: Job) -> None:
     assert job.result is not None
     if job.result.error is not None:
         raise job.result.error
-
-
-def _least(one: float | None, two: float | None) -> float | None:
-    return one if two is None else two if one is None else min(one, two)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from stopwise.abstentions import Abstentions
-from stopwise.live.counters.abstaining import added_under
-from stopwise.live.counters.pairs import Added, compare_answers
+from stopwise.live.abstaining import added_under
+from stopwise.live.pairs import Added, compare_answers
 from stopwise.live.record import RoundOutcome
 
 _MOST = 512

@@ -10,12 +10,12 @@ import numpy as np
 from stopwise.abstentions import Abstentions
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.abstaining import stops_of
+from stopwise.live.abstaining import stops_of
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.layout import layout_of
-from stopwise.live.counters.pairs import Added, added_by, pair_list, tokens
 from stopwise.live.items.figures import add_item
 from stopwise.live.items.promise import add_promise
+from stopwise.live.pairs import Added, added_by, pair_list, tokens
 from stopwise.live.record import RoundRecord, added_of, same_answer
 from stopwise.policies.base import Policy
 

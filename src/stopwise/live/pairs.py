@@ -21,7 +21,7 @@ class Added:
         pairs: (pair, disagreed) for every pair seen.
         switched, switched_twice: 1 where the answer changed once, or twice, on the way.
         disagreed: bits of the pairs of outputs that disagreed.
-        beyond, uncounted: see `stopwise.live.counters.abstaining.StopsOfRound`.
+        beyond, uncounted: see `stopwise.live.abstaining.StopsOfRound`.
     """
 
     __slots__ = (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stopwise.abstentions import NO_ANSWER, UNKNOWN, Abstentions, answering_stages
-from stopwise.live.counters.pairs import Added, added_by, bits, pair_number
+from stopwise.live.pairs import Added, added_by, bits, pair_number
 
 
 class StopsOfRound(NamedTuple):
