@@ -14,7 +14,8 @@
 4. `import stopwise`, in a fresh interpreter.
 
 All take turns in short chunks, so that other work on the machine falls on all alike; what is
-reported is the fastest chunk of each, which is what the machine does undisturbed.
+reported is the processor's time in the quickest chunk of each, which is what the machine does
+undisturbed.
 """
 
 from __future__ import annotations
@@ -108,15 +109,15 @@ def all_sides() -> Iterable[Side]:
 
 
 def take_turns(sides: list[Side], turns: int) -> dict[str, float]:
-    """Microseconds per round in the fastest chunk of each."""
+    """Microseconds of the processor per round in the quickest chunk of each."""
     for side in sides:
         side.run(5 * side.rounds)
     fastest = dict.fromkeys((side.name for side in sides), float("inf"))
     for _ in range(turns):
         for name, run, rounds in sides:
-            start = time.perf_counter()
+            start = time.process_time()
             run(rounds)
-            spent = (time.perf_counter() - start) / rounds * 1e6
+            spent = (time.process_time() - start) / rounds * 1e6
             fastest[name] = min(fastest[name], spent)
     return fastest
 

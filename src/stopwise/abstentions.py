@@ -36,11 +36,16 @@ def as_abstentions(value: object) -> Abstentions:
     raise fail("abstentions", value, " or ".join(ABSTENTIONS))
 
 
-def answering_stages(codes: ArrayLike, abstentions: Abstentions) -> NDArray[np.int64]:
+def answering_stages(
+    codes: ArrayLike, abstentions: Abstentions, counted: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
     """Which stage gives the answer when a cascade stops at each stage.
 
     Args:
         codes: outputs, one row per item; -1 where a stage abstained, -2 where it was not called.
+        counted: where False, an item does not count for a stage to stop at, though its output is
+            known: it was called only because one before it abstained, which says something of the
+            item. None counts all.
 
     Returns:
         For every row and stage to stop at, the stage whose output is the answer; `NO_ANSWER` where
@@ -52,8 +57,14 @@ def answering_stages(codes: ArrayLike, abstentions: Abstentions) -> NDArray[np.i
            [ 0, -1, -1]])
     >>> answering_stages([[-1, 5, -2]], "leave out")
     array([[-2,  1, -2]])
+    >>> answering_stages([[-1, 5, -2]], "go on", np.array([[True, False, False]]))
+    array([[ 1, -2, -2]])
     """
-    table = np.asarray(codes, dtype=np.int64)
+    found = _answering(np.asarray(codes, dtype=np.int64), abstentions)
+    return found if counted is None else np.where(counted, found, UNKNOWN)
+
+
+def _answering(table: NDArray[np.int64], abstentions: Abstentions) -> NDArray[np.int64]:
     stages = np.broadcast_to(np.arange(table.shape[1]), table.shape)
     if abstentions == "leave out":
         return np.where(table >= 0, stages, UNKNOWN)
@@ -68,7 +79,9 @@ def answering_stages(codes: ArrayLike, abstentions: Abstentions) -> NDArray[np.i
     return result
 
 
-def answers(codes: ArrayLike, abstentions: Abstentions) -> NDArray[np.int64]:
+def answers(
+    codes: ArrayLike, abstentions: Abstentions, counted: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
     """The answer of the cascade, as a code, when it stops at each stage; below 0 as above.
 
     >>> answers([[-1, 5, 5], [7, -1, -1]], "go on")
@@ -76,13 +89,16 @@ def answers(codes: ArrayLike, abstentions: Abstentions) -> NDArray[np.int64]:
            [ 7, -1, -1]])
     """
     table = np.asarray(codes, dtype=np.int64)
-    who = answering_stages(table, abstentions)
+    who = answering_stages(table, abstentions, counted)
     found = np.take_along_axis(table, np.maximum(who, 0), axis=1)
     return np.where(who >= 0, found, who)
 
 
 def calling_rates(
-    codes: ArrayLike, number: ArrayLike, abstentions: Abstentions
+    codes: ArrayLike,
+    number: ArrayLike,
+    abstentions: Abstentions,
+    counted: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
     """How often each stage is called when the cascade stops at another: one row per stage to stop.
 
@@ -98,7 +114,7 @@ def calling_rates(
     rates = np.tril(np.ones((count, count)))
     if abstentions != "go on":
         return rates
-    who = answering_stages(table, abstentions)
+    who = answering_stages(table, abstentions, counted)
     for stop in range(count):
         known = who[:, stop] != UNKNOWN
         reached = np.where(who[:, stop] == NO_ANSWER, count - 1, who[:, stop])[known]

@@ -177,7 +177,7 @@ def test_a_confidence_that_does_not_sort_is_refused():
     [
         ("halflife", "unknown setting 'halflife'; did you mean 'half_life'"),
         ("mistakecost", "did you mean 'mistake_cost'"),
-        ("zzz", "unknown setting 'zzz'; known are 'agree', 'at_once', "),
+        ("zzz", "unknown setting 'zzz'; known are 'abstentions', 'agree', "),
     ],
 )
 def test_an_unknown_setting_names_the_nearest_known_one(given, message):

@@ -189,7 +189,11 @@ class Cascade:
                 await caller.call_together_async(item, together, _left(until))
                 runner.tell_all(round, together.results)
                 together = None
-            while runner.wants_more(round):
+            while True:
+                if runner.asks:
+                    await runner.listen(round)
+                if not runner.wants_more(round):
+                    break
                 left = None if until is None else _left(until)
                 if left is not None and left <= LEAST_SECONDS and round.outputs:
                     break

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
+from stopwise.abstentions import Abstentions
 from stopwise.live.comparing.comparator import Agree, Comparator
 from stopwise.live.comparing.reader import Combine
 from stopwise.live.items.rules import AnyRule
@@ -41,3 +42,4 @@ class LearnerKeywords(TypedDict, total=False):
     level: float
     look_rate: float
     calls: str
+    abstentions: Abstentions

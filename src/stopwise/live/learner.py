@@ -63,6 +63,10 @@ class Learner:
         calls: "cascade", each stage after those before it: live there is no other way yet.
         look_rate: the share of rounds that run to the end to look, once the rule may stop early.
         max_segments: beyond this many, new segments are counted together, as "other".
+        abstentions: what it means that a stage gives no answer: "leave out" (the pair is not
+            counted, the answer is the last one given), "go on" (the next stage is called until one
+            answers) or "mistake" (no answer is a wrong one). The same as in `stopwise.analyze`; see
+            `stopwise.abstentions`.
         store: a `RoundLog`, `SqliteStore` or `PostgresStore`; without one, use `save` and `load`.
         on_round: called with the `RoundRecord` of every round that has ended.
 
@@ -171,6 +175,20 @@ class Learner:
     def go_deeper(self, round: Round) -> bool:
         """Let a round call one stage more than was drawn, if there is one and it can be paid."""
         return self._books.go_deeper(round)
+
+    def goes_on(self, round: Round) -> bool:
+        """Let a round at its depth call one stage more, where its last stage gave no answer.
+
+        That is so with `abstentions="go on"`, as long as there is another stage that can be paid.
+
+        >>> learner = Learner([0, 1, 5], "fixed:stage=0", mistake_cost=9, abstentions="go on")
+        >>> round, outputs = learner.begin(), iter([None, "yes"])
+        >>> while len(round.outputs) <= round.depth or learner.goes_on(round):
+        ...     round.observe(next(outputs))
+        >>> round.end()
+        RoundOutcome(answer='yes', stage=1, cost=1.0)
+        """
+        return self._books.goes_on(round)
 
     def can_pay(self, round: Round) -> bool:
         """Whether the budget of the item has room for the next stage, at what it cost so far."""

@@ -20,10 +20,14 @@ class Added:
         answered: bits of the stages that answered; `last` is the deepest of them.
         pairs: (pair, disagreed) for every pair seen.
         switched, switched_twice: 1 where the answer changed once, or twice, on the way.
-        disagreed: bits of the pairs that disagreed.
+        disagreed: bits of the pairs of outputs that disagreed.
+        beyond, uncounted: see `stopwise.live.abstaining.StopsOfRound`.
     """
 
-    __slots__ = ("answered", "disagreed", "last", "pairs", "switched", "switched_twice")
+    __slots__ = (
+        "answered", "beyond", "disagreed", "last", "pairs", "switched", "switched_twice",
+        "uncounted",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -32,8 +36,12 @@ class Added:
         switched: int = 0,
         switched_twice: int = 0,
         disagreed: int = 0,
+        beyond: tuple[int, ...] = (),
+        uncounted: tuple[int, ...] = (),
     ) -> None:
         self.answered = answered
+        self.beyond = beyond
+        self.uncounted = uncounted
         self.disagreed = disagreed
         self.last = answered.bit_length() - 1
         self.pairs = pairs

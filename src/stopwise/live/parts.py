@@ -79,5 +79,6 @@ def parts_of(
         agree=agree,
         level=options.get("level", 0.95),
         look_rate=options.get("look_rate", 0.1),
+        abstentions=options.get("abstentions", "leave out"),
     )
     return LearnerParts(settings, known, made, Reader(compare, combine), rule)

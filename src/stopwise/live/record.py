@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from stopwise.abstentions import Abstentions
 from stopwise.checks import (
     StopwiseError,
     fail,
@@ -15,6 +16,7 @@ from stopwise.checks import (
     known_keys,
     parse_json_object,
 )
+from stopwise.live.abstaining import added_under
 from stopwise.live.items.row import ItemRow
 from stopwise.live.limits import (
     LARGEST_ROUND_COST,
@@ -22,7 +24,7 @@ from stopwise.live.limits import (
     check_cost,
     check_probability,
 )
-from stopwise.live.pairs import Added, added_by, bits, pair_list, pair_number
+from stopwise.live.pairs import Added, bits, pair_list, pair_number
 
 MOST_STAGES = 1000
 
@@ -259,13 +261,21 @@ def agreed(record: RoundRecord, one: int, two: int) -> bool | None:
     return None if record.undecided >> pair & 1 else not record.disagreed >> pair & 1
 
 
-def added_of(record: RoundRecord) -> Added:
+def added_of(record: RoundRecord, count: int, abstentions: Abstentions) -> Added:
     """What a round adds to the counters of pairs.
 
-    >>> added_of(RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1)).pairs
+    Args:
+        record: the round.
+        count: how many stages there are.
+        abstentions: what it means that a stage gives no answer.
+
+    >>> added_of(RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1), 2, "leave out").pairs
     ((0, True),)
     """
-    return added_by(record.answered, record.disagreed, record.undecided)
+    return added_under(
+        abstentions, count, record.called, record.depth,
+        record.answered, record.disagreed, record.undecided,
+    )  # fmt: skip
 
 
 _NEEDED = ("round", "depth", "probability", "stage", "called", "answered", "disagreed", "cost")

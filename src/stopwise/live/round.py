@@ -65,6 +65,9 @@ class Books(Protocol):
     def advised_cost(self, round: Round) -> float:
         """What a round would have cost if the advice had been followed."""
 
+    def advised_stage(self, round: Round) -> int:
+        """The stage that would have answered if the advice had been followed."""
+
     async def kept(self, round: Round) -> None:
         """Wait until a round is in the store."""
 
@@ -116,6 +119,7 @@ class Round:
     rule_depth: int | None = None  # where the rule says to stop, once it has
     path: ItemPath | None = None  # the situations so far
     features: Features | None = None  # what is known before the first call
+    silent: bool | None = None  # whether its last stage gave no answer, once somebody asked
     answer_from: int | None = None  # only the stages before this one may give the answer
 
     def __init__(
@@ -166,7 +170,7 @@ class Round:
         self.errors = [*self.errors, (stage, error)]
 
     def go_on(self) -> None:
-        """Allow one stage more than was drawn, to stand in for one that failed.
+        """Allow one stage more than was drawn, to stand in for one that failed or abstained.
 
         `depth` and `probability` move with it only in what is called: the record keeps what was
         drawn.
@@ -258,15 +262,19 @@ class Round:
         if self.advised is None:
             return None
         cost = self._books.advised_cost(self) if self.ended else 0.0
-        return Advice(self.advised, self.advised_probability, self.answer_after(self.advised), cost)
+        answer = self.answer_after(self._books.advised_stage(self))
+        return Advice(self.advised, self.advised_probability, answer, cost)
 
     def _note_cost(self, stage: int, cost: float) -> None:
         value = check_cost("cost", cost)
         self.unusual = True
-        if self.costs is None:
-            self.costs = []
-        self.costs.extend([None] * (stage - len(self.costs)))
-        self.costs.append(value)
+        costs = self.costs
+        if costs is None:
+            self.costs = [*[None] * stage, value]
+            return
+        if len(costs) < stage:
+            costs.extend([None] * (stage - len(costs)))
+        costs.append(value)
 
     def _refuse(self) -> None:
         if self.ended:

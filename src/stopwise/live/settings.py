@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from stopwise.abstentions import Abstentions, as_abstentions
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.costs import Costs
 from stopwise.live.limits import check_cost
@@ -22,6 +23,7 @@ _MEANING = ("stages", "costs", "measured", "comparator", "combine", "half_life")
 _DECIDING = ("mistake_cost", "policy", "full_run_rate", "mode", "run_to", "segment_strength")
 # And these, where there is a promise of agreement.
 _PROMISE = ("agree", "level", "look_rate")
+_USUAL: Abstentions = "leave out"
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,10 @@ class LearnerSettings:
     agree: float | None = None
     level: float = 0.95
     look_rate: float = 0.1
+    abstentions: Abstentions = _USUAL
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
         if self.half_life is not None:
             accepted = "a number of rounds above 0, or None to keep all evidence"
             if finite_number("half_life", self.half_life, accepted) <= 0:
@@ -88,6 +92,8 @@ class LearnerSettings:
         if self.agree is None:  # as settings were written before there were promises
             for name in _PROMISE:
                 del form[name]
+        if self.abstentions == _USUAL:  # as before it was a setting
+            del form["abstentions"]
         return form
 
     def check_same(self, form: Any, what: str, *, exactly: bool) -> None:
@@ -116,6 +122,12 @@ class LearnerSettings:
                     f" here; {remedy}"
                 )
         self._check_same_promise(form, what, exactly=exactly)
+        theirs = abstentions_of(form, what)
+        if theirs != self.abstentions:
+            raise StopwiseError(
+                f"{what}: abstentions is {theirs!r} there, but {self.abstentions!r} here; counts"
+                " of the one mean nothing to the other"
+            )
 
     def _check_same_promise(self, form: Mapping[str, Any], what: str, *, exactly: bool) -> None:
         theirs = [form.get(name) for name in _PROMISE]
@@ -127,6 +139,18 @@ class LearnerSettings:
                 f"{what}: {', '.join(_PROMISE)} are {_shown(theirs)} there, but {_shown(mine)}"
                 " here; a promise goes on only as it was made"
             )
+
+
+def abstentions_of(form: Mapping[str, Any], what: str) -> Abstentions:
+    """What it meant to a learner that a stage gives no answer, by its settings.
+
+    >>> abstentions_of({}, "snapshot")
+    'leave out'
+    """
+    try:
+        return as_abstentions(form.get("abstentions", _USUAL))
+    except StopwiseError as error:
+        raise StopwiseError(f"{what}: {error}") from None
 
 
 def _same(field: str, one: Any, two: Any) -> bool:

@@ -143,7 +143,7 @@ def _with_items(analysis: Analysis, log: object, settings: LogSettings) -> Analy
 
 def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> Analysis:
     """Analyse counted patterns; the truth is not among them."""
-    evidence = counts.evidence(settings.abstentions)
+    evidence = counts.evidence(settings.no_answer)
     families = 1 + len(counts.segments)
     verdict = judge_counts(counts, settings, families)
     found = estimate_of(counts, settings)

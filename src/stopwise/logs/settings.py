@@ -68,7 +68,8 @@ class LogSettings:
         baseline: the stage that savings and changed answers are stated against; by default the one
             named last.
         abstentions: what it means that a stage gives no answer: "go on" (the next stage that
-            answers does), "mistake" or "leave out".
+            answers does), "mistake" or "leave out". None where it was not said: then "go on", or
+            in a log of live rounds what their learner was given.
         reading: what the first sentence rests on: "certain", "weak-dominance", "estimated" or
             "minimax"; "auto" takes what is certain first, then the estimate.
         features: columns that are known of an item before its first call, for per-item rules.
@@ -90,7 +91,7 @@ class LogSettings:
     level: float = 0.99
     max_labels: int = 2000
     trailing_blanks: str = "not-called"
-    abstentions: Abstentions = "go on"
+    abstentions: Abstentions | None = None
     calls: Calls | None = None
     baseline: str | None = None
     reading: str = "auto"
@@ -121,7 +122,8 @@ class LogSettings:
         _one_of("reading", self.reading, READINGS)
         if self.calls is not None:
             _one_of("calls", self.calls, CALLS)
-        object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
+        if self.abstentions is not None:
+            object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
         for field in ("segment", "truth", "item", "stage_column", "output_column", "cost_column"):
             value = getattr(self, field)
             if value is not None and not (isinstance(value, str) and value):
@@ -130,6 +132,15 @@ class LogSettings:
             raise fail("baseline", self.baseline, f"one of the stages {', '.join(self.stages)}")
         if self.truth is not None and self.truth in (self.stages or ()):
             raise fail("truth", self.truth, "a column that is not one of the stages")
+
+    @property
+    def no_answer(self) -> Abstentions:
+        """What it means that a stage gives no answer: as it was said, or "go on".
+
+        >>> LogSettings().no_answer, LogSettings(abstentions="mistake").no_answer
+        ('go on', 'mistake')
+        """
+        return "go on" if self.abstentions is None else self.abstentions
 
     @classmethod
     def of(cls, file: str | Path | None = None, **given: Any) -> LogSettings:

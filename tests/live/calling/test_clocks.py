@@ -8,7 +8,7 @@ import pytest
 
 from stopwise.checks import StopwiseError
 from stopwise.live import Cascade, Stage
-from stopwise.live.calling.clocks import Turns, Working
+from stopwise.live.calling.clocks import Turns, Waits, Working
 
 CALLS = 200
 
@@ -46,17 +46,51 @@ def test_waiting_for_a_turn_of_the_loop_is_no_work():
 
 def test_when_a_wait_was_over_by_hand():
     now: list[float] = [0.0]
+    used: list[float] = [0.0]
     ends: list[Any] = []
-    turns = Turns(clock=lambda: now[0])
-    turns.last, now[0] = 0.1, 5.0  # the loop waited: ready when its turn began
-    assert turns.ready_at(0.1, ends.append) == 5.0
+    turns = Turns(clock=lambda: now[0], busy=lambda: used[0])
+    turns.worked(0.1)
+    now[0] = 5.0  # the loop waited: ready when its turn began
+    assert turns.ready_within(0.1, ends.append) == (5.0, 5.0)
     now[0] = 9.0  # another one of the same turn has waited for the first
-    assert turns.ready_at(0.2, ends.append) == 5.0
+    assert turns.ready_within(0.2, ends.append) == (5.0, 5.0)
     assert len(ends) == 1
-    turns.last, now[0] = 9.0, 9.0001  # the loop was busy from 5 to 9: ready at some time of that
+    turns.worked(9.0)
+    now[0], used[0] = 9.1, 0.1  # the loop was busy from 5 on: ready at some time of that
     ends.pop()()
-    assert turns.ready_at(1.0, ends.append) == pytest.approx(7.0, abs=1e-3)
-    assert turns.ready_at(8.0, ends.append) == pytest.approx(8.5, abs=1e-3)
+    assert turns.ready_within(1.0, ends.append) == (5.0, 9.1)
+    assert turns.ready_within(8.0, ends.append) == (8.0, 9.1)
+    turns.worked(12.0)
+    now[0] = 12.0001  # and once more: it may have been seen a turn before
+    ends.pop()()
+    assert turns.ready_within(1.0, ends.append) == (5.0, 12.0001)
+
+
+def test_waits_that_cannot_be_seen_are_taken_to_be_like_those_that_can():
+    waits = Waits()
+    assert waits.between(0.01, 3.0) == 0.01
+    for seen in (0.004, 0.006):
+        assert waits.between(seen, seen) == seen
+    assert waits.between(0.0, 3.0) == pytest.approx(0.005)
+    assert waits.between(0.01, 3.0) == 0.01  # never less than is certain
+    assert waits.between(0.0, 0.002) == pytest.approx(0.002)  # nor more than can be
+
+
+def test_the_clock_of_a_stage_does_not_grow_with_the_calls_that_are_open():
+    """Figures of the same run, so that a slow machine slows both alike."""
+
+    def mean(calls: int) -> float:
+        async def ask():
+            await asyncio.gather(*(cascade.answer_async(item) for item in range(calls)))
+
+        stages = [Stage("busy", busy, 0.004), Stage("last", str, 1)]
+        cascade = Cascade(stages, "fixed:stage=0", mistake_cost=9, costs="clock")
+        for _ in range(3):
+            asyncio.run(ask())
+        return cascade.learner.report().spent / calls / 3
+
+    # Each waits for the turns of 150 others: 300 ms, of which a share of a turn was counted.
+    assert mean(150) < 10 * mean(1)
 
 
 def test_elapsed_counts_the_wait_for_a_thread():

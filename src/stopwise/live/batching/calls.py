@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.items import each
-from stopwise.live.batching.steps import CallBatch, CallEach, Conclude, Step, Steps
+from stopwise.live.batching.steps import CallBatch, CallEach, Conclude, Listen, Step, Steps
 from stopwise.live.calling import background
 from stopwise.live.calling.caller import StageCaller, failure
 from stopwise.live.calling.errors import NoAnswerError, describe
@@ -79,6 +79,8 @@ class BatchCalls:
             for at, item in enumerate(items):
                 step.results[at] = caller.call(step.stage, *item)
             return self._note(step)
+        if isinstance(step, Listen):
+            return None  # here nobody waits for the loop: the rounds ask by themselves
         if self._runner.learner.reader.comparator.is_async:
             return background.run(self._conclude_async(step), _LOOP_FIX)
         return self._conclude_all(step)
@@ -90,6 +92,10 @@ class BatchCalls:
             return self._whole(step, *tried)
         if isinstance(step, CallEach):
             return await self._each_async(step)
+        if isinstance(step, Listen):
+            for round in step.rounds:
+                await self._runner.listen(round)
+            return None
         return await self._conclude_async(step)
 
     def _whole(self, step: CallBatch, tried: Attempt, calls: int) -> CallResult:

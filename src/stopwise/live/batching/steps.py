@@ -57,7 +57,13 @@ class Conclude(NamedTuple):
     rounds: Sequence[Round]
 
 
-Step = CallBatch | CallEach | Conclude
+class Listen(NamedTuple):
+    """Ask which of these rounds have an answer, where that takes time; send back nothing."""
+
+    rounds: Sequence[Round]
+
+
+Step = CallBatch | CallEach | Conclude | Listen
 Steps = Generator[Step, Any, Batch]
 
 
@@ -124,6 +130,8 @@ def _in_rounds(
     called = known
     try:
         for at, stage in enumerate(caller.stages):
+            if at and runner.asks:
+                yield Listen([round for round in rounds if len(round.outputs) == at])
             rows = [
                 k
                 for k, round in enumerate(rounds)

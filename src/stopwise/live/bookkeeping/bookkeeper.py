@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 
 from stopwise.checks import StopwiseError, fail
@@ -63,13 +65,16 @@ class Bookkeeper:
         self.reader = reader
         self.stage_count = known.stage_count
         prices = Prices(settings, known)
+        _check_abstentions(settings, policy, reader)
         self.items = _item_decider(policy, settings, prices, reader, rule)
         self.ledger = ledger = Ledger(settings, prices, policy, seed, options, self.items)
         if self.items is not None:
             self.items.promise_by(ledger.promise_counters)
         self.opener = Opener(self, ledger, self.items, self.settle)
-        self.prefixes = Prefixes(known.cumulative)
-        self._recorder = RoundReader(reader, prices, self.items, settings.mode)
+        abstentions = settings.abstentions
+        self._goes_on = abstentions == "go on"
+        self.prefixes = Prefixes(known.cumulative, abstentions)
+        self._recorder = RoundReader(reader, prices, self.items, settings.mode, abstentions)
         self._limited = ledger.budgets.run_budget is not None
         # A regular round has nothing to tell of but its outputs; it is quick where moreover nobody
         # listens to it.
@@ -77,13 +82,14 @@ class Bookkeeper:
             self.items is None
             and reader.plain
             and ledger.keeper.queue is None
-            and settings.half_life is None
             and not settings.measured
             and ledger.counters.recorder is None
+            and (abstentions == "leave out" or settings.mode == "enforce")
         )
         self.quick = (
             self._regular
             and settings.mode == "enforce"
+            and settings.half_life is None
             and ledger.watch is None
             and ledger.listeners.on_round is None
             and not self._limited
@@ -131,6 +137,18 @@ class Bookkeeper:
             round.go_on()
             return True
 
+    def goes_on(self, round: Round) -> bool:
+        """Let a round at its depth call one stage more, if its last stage gave no answer.
+
+        Only where that is what an abstention means, there is another stage, and it can be paid.
+        """
+        outputs = round.outputs
+        if not self._goes_on or len(outputs) != round.depth + 1:
+            return False
+        silent = round.silent if round.silent is not None else self.reader.is_silent(outputs)
+        round.silent = None
+        return silent and self.go_deeper(round)
+
     def can_pay(self, round: Round) -> bool:
         """Whether the budget of the item has room for the next stage, at what it cost so far."""
         at, budgets, prices = len(round.outputs), self.ledger.budgets, self.ledger.prices
@@ -167,7 +185,9 @@ class Bookkeeper:
             if round.ended:
                 _refuse_twice(round)
             tally = counters.tallies.get(round.segment) or self._tally(round.segment)
-            waiting = counters.pending if added.pairs else counters.quiet
+            # Where older rounds lose weight, their order counts, of quiet ones too.
+            ordered = added.pairs or counters.discount != 1.0
+            waiting = counters.pending if ordered else counters.quiet
             held = ledger.budgets.held_without(round)
             # Signal handlers run after calls: from here to `append`, all of it is done, or none.
             if self._limited:
@@ -193,7 +213,8 @@ class Bookkeeper:
         with ledger.lock:
             if round.ended:
                 _refuse_twice(round)
-            ledger.add_up()
+            if queue is not None or ledger.counters.has_pending:
+                ledger.add_up()
             of_parent = queue is not None and keeper.belongs_to_parent(round.sequence)
             refusal = None if of_parent else keeper.refusal()
             if not of_parent and refusal is None:
@@ -219,7 +240,7 @@ class Bookkeeper:
                 round.place = queue.last = queue.last + 1
                 queue.rounds.append((round.place, record))
             ledger.add_up()
-            if record.costs is not None:
+            if queue is not None and (record.costs is not None or self._goes_on):
                 ledger.prices.renew(ledger.counters.pool)
 
     def _count_item(self, round: Round, record: RoundRecord) -> None:
@@ -246,7 +267,12 @@ class Bookkeeper:
 
     def advised_cost(self, round: Round) -> float:
         """What a round would have cost if the advice had been followed."""
-        return self._recorder.advised_cost(round.costs, round.advised)
+        return self._recorder.advised_cost(round)
+
+    def advised_stage(self, round: Round) -> int:
+        """The stage that would have answered if the advice had been followed."""
+        assert round.advised is not None
+        return self._recorder.reached(round.outputs, round.advised)
 
     # ---- rounds that nobody ends -------------------------------------------------------------
 
@@ -321,6 +347,21 @@ class Bookkeeper:
             self.settle()
             ledger.counters.add(ledger.counters.place(segment), delta, mark)
         return costs
+
+
+def _check_abstentions(settings: LearnerSettings, policy: Policy, reader: Reader) -> None:
+    if settings.abstentions != "leave out" and isinstance(policy, SituationPolicy | RowPolicy):
+        raise fail(
+            "abstentions", settings.abstentions,
+            f"'leave out' with {policy.label()}: to a policy that decides per item an abstention is"
+            " a situation like any other, from which it learns whether to go on",
+        )  # fmt: skip
+    if settings.abstentions == "go on" and inspect.iscoroutinefunction(reader.comparator.key):
+        raise fail(
+            "abstentions", settings.abstentions,
+            "'leave out' or 'mistake' with a comparator whose key is async: whether an output is an"
+            " answer must be known before the next stage is called",
+        )  # fmt: skip
 
 
 def _item_decider(

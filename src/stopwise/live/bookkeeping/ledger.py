@@ -22,7 +22,6 @@ from stopwise.live.counters.carrying import carrier
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.forking import watch_forks
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.record import added_of
 from stopwise.live.round import dropped_rounds
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.watching.drift import DriftWatch
@@ -67,7 +66,9 @@ class Ledger:
         )
         if limits == Limits():
             limits = None
-        fast = None if settings.measured else carrier(policy, known, limits)
+        # Where rounds go on after an abstention, what stopping at a stage costs is learned too.
+        fixed = not settings.measured and settings.abstentions != "go on"
+        fast = carrier(policy, known, limits) if fixed else None
         # SciPy takes its time to load: now, not under the lock of the first round.
         if fast is not None:
             warm_up()
@@ -80,6 +81,7 @@ class Ledger:
             recorder=policy if type(policy).record is not Policy.record else None,
             fast=fast,
             most=most,
+            abstentions=settings.abstentions,
         )
         self.direct = True  # whether rounds may begin the short ways; see `Opener`
         self.dropped, self.round_class = dropped_rounds()
@@ -113,7 +115,7 @@ class Ledger:
     def promise_counters(self) -> Sequence[int]:
         """How a promise of agreement stands, by all who share the store."""
         pool = self.counters.pool
-        return pool.values[pool.layout.promise :]
+        return pool.values[pool.layout.promise : pool.layout.beyond]
 
     # ---- counting; the lock is held ----------------------------------------------------------
 
@@ -127,7 +129,8 @@ class Ledger:
             records = counters.count_pending(self.prices.cumulative)
             if watch is not None:
                 for record in records:
-                    self.listeners.note(watch.observe(record.segment, added_of(record).pairs))
+                    self.listeners.note(watch.observe(record.segment, counters.adds(record).pairs))
+            self.prices.renew(counters.pool)
         elif self.keeper.count_queued(counters):
             self.prices.renew(counters.pool)
 

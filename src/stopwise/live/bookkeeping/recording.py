@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stopwise.abstentions import Abstentions
 from stopwise.evidence import ABSTAINED
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.prices import Prices
@@ -23,13 +24,20 @@ class RoundReader:
         prices: what calls cost that did not report it.
         items: what decides per item, if the policy does.
         mode: whether depths are enforced.
+        abstentions: what it means that a stage gives no answer.
     """
 
-    __slots__ = ("_enforced", "_items", "_prices", "_reader")
+    __slots__ = ("_enforced", "_goes_on", "_items", "_prices", "_reader")
 
     def __init__(
-        self, reader: Reader, prices: Prices, items: ItemDecider | None, mode: Mode
+        self,
+        reader: Reader,
+        prices: Prices,
+        items: ItemDecider | None,
+        mode: Mode,
+        abstentions: Abstentions = "leave out",
     ) -> None:
+        self._goes_on = abstentions == "go on"
         self._reader = reader
         self._prices = prices
         self._items = items
@@ -109,17 +117,34 @@ class RoundReader:
             confidences=round.confidences,
         )
 
-    def advised_cost(self, reported: Sequence[float | None] | None, advised: int | None) -> float:
+    def advised_cost(self, round: Round) -> float:
         """What a round would have cost if the advice had been followed."""
-        if advised is None:
+        if round.advised is None:
             return 0.0
-        return self._prices.of_calls((reported or ())[: advised + 1], advised + 1)
+        called = self.reached(round.outputs, round.advised) + 1
+        return self._prices.of_calls((round.costs or ())[:called], called)
+
+    def reached(self, outputs: Sequence[Any], stage: int) -> int:
+        """The last stage that is called where a round is to stop at one.
+
+        It is another one where rounds go on after an abstention; so is the last that was called
+        where none of them answered.
+        """
+        if not self._goes_on:
+            return stage
+        for at in range(stage, len(outputs)):
+            if not self._reader.is_silent(outputs[: at + 1]):
+                return at
+        return max(stage, len(outputs) - 1)
 
     def _note_advice(self, record: RoundRecord) -> None:
         advised = record.advised
         assert advised is not None
-        record.advised_cost = self.advised_cost(record.costs, advised)
-        spoke = [at for at, one in enumerate(record.outputs or ()) if one is not ABSTAINED]
+        outputs = record.outputs or ()
+        advised = self.reached(outputs, advised)
+        called = advised + 1
+        record.advised_cost = self._prices.of_calls((record.costs or ())[:called], called)
+        spoke = [at for at, one in enumerate(outputs) if one is not ABSTAINED]
         early = max((at for at in spoke if at <= advised), default=None)
         if record.stage is not None and early is not None and record.called > advised:
             record.advised_same = agreed(record, early, record.stage)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stopwise.live.calling import background
-from stopwise.live.calling.clocks import Clock
+from stopwise.live.calling.clocks import Clock, Waits
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
 from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt
 from stopwise.live.calling.limited import awaited, begin_awaited, late, least, noted
@@ -64,6 +64,7 @@ class StageCaller:
         self.clock = clock
         self._as_labels = as_labels
         self._warned: set[str] = set()
+        self._waits = [Waits() for _ in self.stages]
         self._left = [LeftRunning(stage.name, stage.most_left) for stage in self.stages]
         self._breakers = [
             None if stage.breaker is None else BreakerState(stage.breaker) for stage in self.stages
@@ -259,7 +260,7 @@ class StageCaller:
     def _await_here(self, at: int, tried: Attempt, seconds: float | None) -> Attempt:
         """A plain stage returned something to await (`lambda text: client.ask(text)`)."""
         fix = f"stage {self.stages[at].name} returned an awaitable; await answer_async instead"
-        return background.run(awaited(tried, seconds), fix)
+        return background.run(awaited(tried, seconds, self._waits[at]), fix)
 
     async def _once_async(self, at: int, given: Any, tries: Tries, note: Note) -> Attempt:
         stage, limit, begun = self.stages[at], tries.limit(), (at, tries.calls + 1)
@@ -267,7 +268,7 @@ class StageCaller:
         if self.is_async[at]:
             interrupts: list[BaseException] = []
             work = begin_awaited(stage.call, given, note, begun, interrupts)
-            tried = await awaited(Attempt(work, None, 0.0), seconds)
+            tried = await awaited(Attempt(work, None, 0.0), seconds, self._waits[at])
             if interrupts:
                 raise interrupts[0]
             return tried
@@ -277,7 +278,7 @@ class StageCaller:
         if found is None:
             return late(seconds or 0.0)
         if found.error is None and is_awaitable(found.value):
-            return await awaited(found, seconds)
+            return await awaited(found, seconds, self._waits[at])
         return found
 
     # ---- results -----------------------------------------------------------------------------

@@ -17,32 +17,53 @@ Clock = Literal["work", "elapsed"]
 """What a call costs where seconds are costs: those it works, or those until its result is there."""
 
 
-_BREATH = 0.001  # a loop that did nothing for this long was waiting for something to be ready
+_BREATH = 0.001  # a loop that did next to nothing for this long waited for something to be ready
 
 
 class Turns:
-    """The turns of a loop: what becomes ready during one of them is run in the next.
+    """The turns of a loop: what becomes ready during one of them is run in the next, or after it.
+
+    A timer, or data that has come, is seen when a turn begins; the callback that runs then makes
+    the call ready, whose turn is the one after.
 
     >>> now = iter([1.0, 4.0])
-    >>> turns = Turns(clock=lambda: next(now))
-    >>> turns.last = 0.5  # the loop did nothing for half a second
-    >>> turns.ready_at(0.0, lambda end: None)  # so it was ready when the turn began
-    1.0
+    >>> turns = Turns(clock=lambda: next(now), busy=lambda: 0.25)
+    >>> turns.worked(0.5)  # and then the loop did nothing for half a second
+    >>> turns.ready_within(0.0, lambda end: None)  # so it was ready when the turn began
+    (1.0, 1.0)
     """
 
-    __slots__ = ("_before", "_begun", "_clock", "_running", "last")
+    __slots__ = (
+        "_before", "_begun", "_busy", "_clock", "_last", "_last_busy", "_running", "_two_before",
+    )  # fmt: skip
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        busy: Callable[[], float] = time.thread_time,
+    ) -> None:
         self._clock = clock
+        self._busy = busy
         self._running = False
-        self._begun = self._before = 0.0
-        self.last = 0.0  # when a call was last at work
+        self._begun = self._before = self._two_before = 0.0
+        self._last = self._last_busy = 0.0
 
-    def ready_at(self, stopped: float, call_soon: Callable[[Callable[[], None]], object]) -> float:
-        """When that was ready, most likely, for which a call has waited since it stopped.
+    def worked(self, stopped: float) -> None:
+        """Note that a call was at work until now."""
+        self._last, self._last_busy = stopped, self._busy()
 
-        If the loop was waiting: when this turn began. If it was busy: at some moment of the turn
-        before, of which the middle is taken.
+    def _was_waiting(self, now: float) -> bool:
+        """Whether the loop had nothing to do since a call was last at work."""
+        worked = self._busy() - self._last_busy
+        return now - self._last >= _BREATH and worked < _BREATH / 2
+
+    def ready_within(
+        self, stopped: float, call_soon: Callable[[Callable[[], None]], object]
+    ) -> tuple[float, float]:
+        """When that was ready, at the earliest and at the latest, that a call has waited for.
+
+        If the loop was waiting: when this turn began. If it was busy: after the turn before the
+        last began, for else it would have been seen then.
 
         Args:
             stopped: when the call stopped.
@@ -50,14 +71,45 @@ class Turns:
         """
         if not self._running:
             now = self._clock()
-            self._before = self._begun if now - self.last < _BREATH else now
+            if self._was_waiting(now):
+                self._two_before = self._before = now
+            else:
+                self._two_before, self._before = self._before, self._begun
             self._running, self._begun = True, now
             call_soon(self._end)
-        earliest = max(stopped, self._before)
-        return earliest + max(0.0, self._begun - earliest) / 2
+        earliest = max(stopped, self._two_before)
+        return earliest, max(earliest, self._begun)
 
     def _end(self) -> None:
         self._running = False
+
+
+class Waits:
+    """How long calls of a stage wait, as far as that was seen; the last few count most.
+
+    >>> waits = Waits()
+    >>> waits.between(0.25, 4.0)             # none was seen: as little as is certain
+    0.25
+    >>> waits.between(2.0, 2.0), waits.between(0.25, 4.0), waits.between(0.25, 1.0)
+    (2.0, 2.0, 1.0)
+    """
+
+    __slots__ = ("_mean", "_seen")
+
+    def __init__(self) -> None:
+        self._mean = 0.0
+        self._seen = 0
+
+    def between(self, least: float, most: float) -> float:
+        """How long a wait was, most likely, of which these bounds are known."""
+        if most - least <= _BREATH:
+            self._seen = min(self._seen + 1, _REMEMBERED)
+            self._mean += (most - self._mean) / self._seen
+            return most
+        return min(max(self._mean, least), most)
+
+
+_REMEMBERED = 64
 
 
 _TURNS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = weakref.WeakKeyDictionary()
@@ -67,11 +119,13 @@ class Working:
     """Awaits something and counts the seconds that it works: its own steps, and its waits.
 
     A wait is not counted while other calls have their turn before it. When exactly it was over
-    while the loop was busy with them cannot be seen from inside; the middle is taken, so that a
-    wait is measured wrongly by at most half of the turn in which it ended.
+    while the loop was busy with them cannot be seen from inside, only between which moments. It is
+    then taken to be as long as waits of this stage are when they can be seen, within these bounds;
+    where none was ever seen, as short as it can have been.
 
     Args:
         awaitable: what to await.
+        waits: how long such calls wait.
 
     >>> async def measure():
     ...     working = Working(asyncio.sleep(0.01, "done"))
@@ -80,10 +134,11 @@ class Working:
     ('done', True)
     """
 
-    __slots__ = ("_awaitable", "seconds")
+    __slots__ = ("_awaitable", "_waits", "seconds")
 
-    def __init__(self, awaitable: Awaitable[Any]) -> None:
+    def __init__(self, awaitable: Awaitable[Any], waits: Waits | None = None) -> None:
         self._awaitable = awaitable
+        self._waits = Waits() if waits is None else waits
         self.seconds = 0.0
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -99,11 +154,13 @@ class Working:
             except StopIteration as done:
                 return done.value
             finally:
-                stopped = turns.last = time.perf_counter()
+                stopped = time.perf_counter()
+                turns.worked(stopped)
                 self.seconds += stopped - begun
             error = None
             try:
                 yield waits_for
             except BaseException as raised:  # noqa: BLE001  # cancelled: passed on
                 error = raised
-            self.seconds += turns.ready_at(stopped, loop.call_soon) - stopped
+            first, last = turns.ready_within(stopped, loop.call_soon)
+            self.seconds += self._waits.between(first - stopped, last - stopped)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from stopwise.live.calling.clocks import Working
+from stopwise.live.calling.clocks import Waits, Working
 from stopwise.live.calling.jobs import Attempt
 from stopwise.live.interrupts import Begun, Note, SharedNote, before_first_line, is_failure
 
@@ -42,11 +42,17 @@ async def begin_awaited(
         raise
 
 
-async def awaited(tried: Attempt, seconds: float | None) -> Attempt:
-    """Await what a call returned."""
+async def awaited(tried: Attempt, seconds: float | None, waits: Waits) -> Attempt:
+    """Await what a call returned.
+
+    Args:
+        tried: what it returned.
+        seconds: how long it may take; None for any time.
+        waits: how long calls of this stage wait.
+    """
     if tried.error is not None:
         return tried
-    working = Working(tried.value)
+    working = Working(tried.value, waits)
     try:
         value = await (
             working if seconds is None else asyncio.wait_for(_result_of(working), seconds)

@@ -17,6 +17,8 @@ class Prices:
     Attributes:
         per_stage: of each stage.
         cumulative: of all stages up to each.
+        stopping: of stopping at each stage. Where rounds go on after an abstention this is more
+            than `cumulative`: sometimes the next stage is called too.
         thresholds: how much disagreement would pay the way from one stage to another, by pair.
 
     >>> from stopwise.live.settings import stage_names_and_costs
@@ -26,13 +28,16 @@ class Prices:
     ([1.0, 3.0], 3.5)
     """
 
-    __slots__ = ("_costs", "_settings", "cumulative", "per_stage", "thresholds")
+    __slots__ = ("_costs", "_goes_on", "_settings", "cumulative", "per_stage", "stopping",
+                 "thresholds")  # fmt: skip
 
     def __init__(self, settings: LearnerSettings, known: Costs) -> None:
         self._settings = settings
+        self._goes_on = settings.abstentions == "go on"
         self._costs: Costs | None = known
         self.per_stage = list(settings.costs)
         self.cumulative = list(known.cumulative)
+        self.stopping = self.cumulative
         self.thresholds = self._thresholds(self.cumulative)
 
     @property
@@ -40,7 +45,12 @@ class Prices:
         """The same as `Costs`, made when asked for."""
         found = self._costs
         if found is None:
-            found = self._costs = Costs.from_stages(self.per_stage, self._settings.mistake_cost)
+            worth = self._settings.mistake_cost
+            if self._goes_on:
+                found = Costs.from_cumulative(self.stopping, worth)
+            else:
+                found = Costs.from_stages(self.per_stage, worth)
+            self._costs = found
         return found
 
     def _thresholds(self, cumulative: Sequence[float]) -> list[float]:
@@ -50,19 +60,23 @@ class Prices:
 
     def renew(self, pool: Tally) -> None:
         """Take the means of what calls have cost so far; what was given counts as one call."""
-        if not self._settings.measured:
-            return
         at = pool.layout
+        goes_on = self._goes_on and any(pool.of_pairs(at.beyond))
+        if not self._settings.measured and not goes_on:
+            return
         sums, numbers = pool.of_stages(at.cost_sums), pool.of_stages(at.cost_counts)
-        means = [
-            (given + total) / (1 + calls)
-            for given, total, calls in zip(self._settings.costs, sums, numbers, strict=True)
-        ]
+        means = list(self._settings.costs)
+        if self._settings.measured:
+            means = [
+                (given + total) / (1 + calls)
+                for given, total, calls in zip(means, sums, numbers, strict=True)
+            ]
         cumulative = list(accumulate(means))
-        thresholds = self._thresholds(cumulative)
+        stopping = _stopping(pool, means, cumulative) if goes_on else cumulative
+        thresholds = self._thresholds(stopping)
         # All after the last call: an interrupt leaves the old ones or the new ones.
         self._costs, self.per_stage, self.cumulative = None, means, cumulative
-        self.thresholds = thresholds
+        self.stopping, self.thresholds = stopping, thresholds
 
     def of_calls(self, reported: Sequence[float | None] | None, called: int) -> float:
         """What the first `called` stages cost, by what calls reported where they did."""
@@ -73,3 +87,20 @@ class Prices:
             known if actual is None else actual
             for known, actual in zip(self.per_stage, costs, strict=False)
         )
+
+
+def _stopping(pool: Tally, own: Sequence[float], cumulative: Sequence[float]) -> list[float]:
+    """What stopping at each stage costs where rounds go on: `stopwise.abstentions.calling_rates`.
+
+    Of the calls of a stage, those count that were drawn to go there; what came of the others says
+    only what happens where an earlier stage abstains.
+    """
+    at, count = pool.layout, pool.stage_count
+    beyond, uncounted = pool.of_pairs(at.beyond), pool.of_stages(at.uncounted)
+    calls = list(accumulate(reversed(pool.of_stages(at.lengths))))[::-1]
+    found = list(cumulative)
+    for number, (i, k) in enumerate(pair_list(count)):
+        counted = calls[i] - uncounted[i]
+        if counted > 0:
+            found[i] += own[k] * beyond[number] / counted
+    return list(accumulate(found, max))

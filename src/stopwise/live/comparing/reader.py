@@ -83,6 +83,30 @@ class Reader:
                     return outputs[last], last
         return ABSTAINED, None
 
+    def is_silent(self, outputs: Sequence[Any]) -> bool:
+        """Whether the last of the outputs is no answer: an abstention, or what cannot be read.
+
+        >>> from stopwise.live.comparing import letter
+        >>> reader = Reader(letter(), None)
+        >>> reader.is_silent(["it depends"]), reader.is_silent(["B"])
+        (True, False)
+        """
+        if outputs[-1] is ABSTAINED:
+            return True
+        if self.comparator.key is None:
+            return False
+        try:
+            answer = outputs[-1]
+            if self.combine is not None:
+                answer = self._combined(self.combine, outputs, len(outputs) - 1)
+            return self.comparator.key_of(answer) is ABSTAINED
+        except MisusedComparatorError:
+            raise
+        except Exception as error:
+            if from_signal(error):
+                raise
+            return True  # comparing raises as well, counts no answer, and warns
+
     @staticmethod
     def _combined(combine: Combine, outputs: Sequence[Any], last: int) -> Any:
         return combine([output for output in outputs[: last + 1] if output is not ABSTAINED])

@@ -15,6 +15,9 @@ _SINGLES = (
     "recent_switched", "recent_switched_twice",
 )  # fmt: skip
 _PER_PAIR = ("seen", "disagreed", "recent_seen", "recent_disagreed")
+# How often stopping at one stage calls another beyond it, and calls that say nothing of that. They
+# stand at the end, for only cascades that go on after an abstention have them.
+_BEYOND, _UNCOUNTED = "beyond", "uncounted"
 _PER_STAGE = (
     "lengths", "stops", "failures", "abstained", "cost_sums", "cost_counts", "advised",
 )  # fmt: skip
@@ -54,12 +57,16 @@ class Layout:
         ) = (start + at * count for at in range(len(_PER_STAGE)))  # fmt: skip
         self.items = start + len(_PER_STAGE) * count
         self.promise = self.items + len(ITEMS)
-        self.size = self.promise + len(PROMISE_NAMES)
+        self.beyond = self.promise + len(PROMISE_NAMES)
+        self.uncounted = self.beyond + self.pairs
+        self.size = self.uncounted + count
         names = list(_SINGLES)
         names += [f"{name} {i}-{j}" for name in _PER_PAIR for i, j in pair_list(count)]
         names += [f"{name} {stage}" for name in _PER_STAGE for stage in range(count)]
         names += ITEMS
         names += PROMISE_NAMES
+        names += [f"{_BEYOND} {i}-{j}" for i, j in pair_list(count)]
+        names += [f"{_UNCOUNTED} {stage}" for stage in range(count)]
         self.names = tuple(names)
         self.real = tuple(
             name.split(" ")[0] in _REAL or name.startswith(RECENT) for name in self.names

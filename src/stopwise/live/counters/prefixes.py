@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stopwise.live.pairs import Added, added_by, compare_answers
+from stopwise.abstentions import Abstentions
+from stopwise.live.abstaining import added_under
+from stopwise.live.pairs import Added, compare_answers
 from stopwise.live.record import RoundOutcome
 
 _MOST = 512
@@ -17,6 +19,7 @@ class Prefixes:
 
     Args:
         cumulative: the cost of all stages up to each; it does not change.
+        abstentions: what it means that a stage gives no answer.
 
     Attributes:
         known: by prefix; 1 and True are one key.
@@ -28,9 +31,10 @@ class Prefixes:
     [('a', 'b')]
     """
 
-    __slots__ = ("_cumulative", "known")
+    __slots__ = ("_abstentions", "_cumulative", "known")
 
-    def __init__(self, cumulative: Sequence[float]) -> None:
+    def __init__(self, cumulative: Sequence[float], abstentions: Abstentions = "leave out") -> None:
+        self._abstentions = abstentions
         self._cumulative = list(cumulative)
         self.known: dict[tuple[Any, ...], tuple[Added, RoundOutcome]] = {}
 
@@ -49,7 +53,11 @@ class Prefixes:
         return added, outcome
 
     def _new(self, outputs: Sequence[Any], answer: Any) -> tuple[Added, RoundOutcome]:
-        added = added_by(*compare_answers(outputs, None))
+        called = len(outputs)
+        added = added_under(
+            self._abstentions, len(self._cumulative), called, called - 1,
+            *compare_answers(outputs, None),
+        )  # fmt: skip
         found = added, RoundOutcome(answer, added.last, self._cumulative[added.last])
         if all(
             output is None

@@ -6,11 +6,14 @@ import logging
 from collections.abc import Callable
 from typing import TypedDict, Unpack
 
+from stopwise.abstentions import Abstentions
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.lending import lent_counts, lent_evidence
 from stopwise.live.counters.tally import Tally
+from stopwise.live.pairs import Added
+from stopwise.live.record import RoundRecord, added_of
 from stopwise.policies.base import Policy
 
 _LOG = logging.getLogger("stopwise.live")
@@ -27,6 +30,7 @@ class TallyKind(TypedDict, total=False):
         recorder: a policy that counts rounds in its own way, or None.
         fast: makes the carried distribution of a segment, or None where the policy has none.
         most: beyond this many, new segments are counted together.
+        abstentions: what it means that a stage gives no answer.
     """
 
     discount: float
@@ -34,6 +38,7 @@ class TallyKind(TypedDict, total=False):
     recorder: Policy | None
     fast: Callable[[], Carried] | None
     most: int
+    abstentions: Abstentions
 
 
 class SegmentTallies:
@@ -45,8 +50,8 @@ class SegmentTallies:
     """
 
     __slots__ = (
-        "_fast", "_full", "discount", "most", "pool", "recorder", "stage_count", "strength",
-        "tallies",
+        "_fast", "_full", "abstentions", "discount", "most", "pool", "recorder", "stage_count",
+        "strength", "tallies",
     )  # fmt: skip
 
     def __init__(self, count: int, **kind: Unpack[TallyKind]) -> None:
@@ -55,6 +60,7 @@ class SegmentTallies:
         self.strength = kind.get("strength", 0.0)
         self.recorder = kind.get("recorder")
         self.most = kind.get("most", 10_000)
+        self.abstentions: Abstentions = kind.get("abstentions", "leave out")
         self._fast = kind.get("fast")
         self._full = False
         self.tallies: dict[str, Tally] = {}
@@ -92,7 +98,7 @@ class SegmentTallies:
                 pool = found  # one segment is its own sum, and is not counted twice
             elif len(self.tallies) == 1:
                 (first,) = self.tallies.values()
-                pool = Tally(self.stage_count, recorder=self.recorder)
+                pool = self.empty_pool()
                 pool.add(first)
                 if self.strength > 0:
                     first.fast = found.fast = None
@@ -108,7 +114,7 @@ class SegmentTallies:
         return self.tallies.get(segment) or self._new_tally()
 
     def _new_tally(self) -> Tally:
-        tally = Tally(self.stage_count, self.discount, self.recorder)
+        tally = self.empty_tally()
         # Distributions are carried along only where a segment's own rounds alone move them.
         if (
             self._fast is not None
@@ -118,6 +124,18 @@ class SegmentTallies:
             tally.fast = self._fast()
             tally.renew_fast()
         return tally
+
+    def empty_tally(self) -> Tally:
+        """The counters of a segment, at zero."""
+        return Tally(self.stage_count, self.discount, self.recorder, self.abstentions)
+
+    def empty_pool(self) -> Tally:
+        """The sum of the segments, at zero."""
+        return Tally(self.stage_count, recorder=self.recorder, abstentions=self.abstentions)
+
+    def adds(self, record: RoundRecord) -> Added:
+        """What a round adds to the counters of pairs, before a policy counts in its own way."""
+        return added_of(record, self.stage_count, self.abstentions)
 
     def borrows(self, tally: Tally) -> bool:
         """Whether a segment is lent evidence: there are others, and a strength above 0."""

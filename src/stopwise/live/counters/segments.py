@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
 from stopwise.checks import fail
@@ -67,6 +67,7 @@ class SegmentCounters(SegmentTallies):
             recorder=self.recorder,
             fast=self._fast,
             most=self.most,
+            abstentions=self.abstentions,
         )
 
     # ---- counting ----------------------------------------------------------------------------
@@ -135,9 +136,14 @@ class SegmentCounters(SegmentTallies):
         self.settle()
         changed: dict[int, tuple[Tally, Tally]] = {}
         moves: list[tuple[Carried, Added]] = []
-        for (tally, added, advised), times in Counter([*pending, *quiet]).items():
-            copy = _copy(tally, changed)
-            copy.values = copy.with_rounds(added, times, costs, advised)
+        if self.discount != 1.0:  # then all are pending, in their order
+            for tally, added, advised in pending:
+                copy = _copy(tally, changed)
+                copy.values = copy.with_recent(added, costs, advised)
+        elif pending or quiet:
+            for (tally, added, advised), times in _counted(pending, quiet):
+                copy = _copy(tally, changed)
+                copy.values = copy.with_rounds(added, times, costs, advised)
         for tally, added, _ in pending[self.moved :]:
             if tally.fast is not None and added.pairs:
                 moves.append((tally.fast, added))
@@ -255,7 +261,7 @@ class SegmentCounters(SegmentTallies):
         changes = []
         for segment, counters in segments.items():
             tally = self.tally(segment)
-            copy = Tally(self.stage_count, self.discount, self.recorder)
+            copy = self.empty_tally()
             copy.values = checked_counters(self.stage_count, counters)
             for record in queued:
                 if record.segment == segment:
@@ -271,17 +277,24 @@ class SegmentCounters(SegmentTallies):
         """Sum the segments again, after some were replaced."""
         if len(self.tallies) == 1:
             return
-        pool = Tally(self.stage_count, recorder=self.recorder)
+        pool = self.empty_pool()
         for tally in self.tallies.values():
             pool.add(tally)
         self.pool = pool
+
+
+def _counted(pending: Sequence[Pending], quiet: Sequence[Pending]) -> Iterable[tuple[Pending, int]]:
+    """Equal rounds together, with their number; most often there is but one."""
+    if len(pending) + len(quiet) == 1:
+        return [((pending or quiet)[0], 1)]
+    return Counter([*pending, *quiet]).items()
 
 
 def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:
     """The copy of a tally that is worked on."""
     found = copies.get(id(tally))
     if found is None:
-        copy = Tally(tally.stage_count, tally.discount, tally.recorder)
+        copy = Tally(tally.stage_count, tally.discount, tally.recorder, tally.abstentions)
         copy.values = tally.values
         found = copies[id(tally)] = (tally, copy)
     return found[1]

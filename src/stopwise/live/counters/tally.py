@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from stopwise.abstentions import Abstentions
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
+from stopwise.live.abstaining import stops_of
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.layout import layout_of
 from stopwise.live.items.figures import add_item
 from stopwise.live.items.promise import add_promise
 from stopwise.live.pairs import Added, added_by, pair_list, tokens
-from stopwise.live.record import RoundRecord, same_answer
+from stopwise.live.record import RoundRecord, added_of, same_answer
 from stopwise.policies.base import Policy
 
 LARGEST = 2**53
@@ -33,16 +35,26 @@ class Tally:
         count: how many stages.
         discount: what a round leaves of all older recent counts; 1 keeps no recent counts.
         recorder: a policy that counts rounds in its own way, or None.
+        abstentions: what it means that a stage gives no answer.
 
     >>> tally = Tally(2)
     >>> tally.rounds, tally.seen
     (0, [0])
     """
 
-    __slots__ = ("discount", "fast", "layout", "recorder", "stage_count", "values")
+    __slots__ = (
+        "abstentions", "discount", "fast", "layout", "recorder", "stage_count", "values",
+    )  # fmt: skip
 
-    def __init__(self, count: int, discount: float = 1.0, recorder: Policy | None = None) -> None:
+    def __init__(
+        self,
+        count: int,
+        discount: float = 1.0,
+        recorder: Policy | None = None,
+        abstentions: Abstentions = "leave out",
+    ) -> None:
         self.stage_count = count
+        self.abstentions = abstentions
         self.discount = discount
         self.recorder = recorder
         self.layout = layout_of(count)
@@ -110,9 +122,11 @@ class Tally:
 
     def what_adds(self, record: RoundRecord) -> Added:
         """What a round adds to the counters of pairs."""
-        if self.recorder is None:
+        if self.recorder is not None:
+            return recorded_by(self.recorder, self.stage_count, record, self.abstentions)
+        if self.abstentions == "leave out":
             return added_by(record.answered, record.disagreed, record.undecided)
-        return recorded_by(self.recorder, self.stage_count, record)
+        return added_of(record, self.stage_count, self.abstentions)
 
     def with_round(self, record: RoundRecord, added: Added) -> list[Any]:
         """The counters after one more round."""
@@ -191,6 +205,14 @@ class Tally:
         self._add_pairs(values, added, times)
         return values
 
+    def with_recent(
+        self, added: Added, costs: Sequence[float], advised: int | None = None
+    ) -> list[Any]:
+        """The same after one such round, where older ones lose weight."""
+        values = self.with_rounds(added, 1, costs, advised)
+        self._add_recent(values, added)
+        return values
+
     def _add_pairs(self, values: list[Any], added: Added, times: int) -> None:
         seen, disagreed = self.layout.seen, self.layout.disagreed
         for number, differs in added.pairs:
@@ -200,6 +222,10 @@ class Tally:
         if added.switched or added.switched_twice:
             values[self.layout.switched] += times * added.switched
             values[self.layout.switched_twice] += times * added.switched_twice
+        for number in added.beyond:
+            values[self.layout.beyond + number] += times
+        for stage in added.uncounted:
+            values[self.layout.uncounted + stage] += times
 
     def _add_recent(self, values: list[Any], added: Added) -> None:
         at, d = self.layout, self.discount
@@ -325,17 +351,34 @@ def real_evidence(
     return evidence
 
 
-def recorded_by(policy: Policy, count: int, record: RoundRecord) -> Added:
+def recorded_by(
+    policy: Policy, count: int, record: RoundRecord, abstentions: Abstentions = "leave out"
+) -> Added:
     """What a policy that counts in its own way adds for a round."""
     added = Evidence(count)
-    answered = record.answered
-    for at, (_, j) in enumerate(pair_list(record.called)):
-        if record.undecided >> at & 1:  # it knows only answers, so the deeper one is left out
+    counted = added_of(record, count, abstentions)
+    called, answered = record.called, record.answered
+    disagreed, undecided = record.disagreed, record.undecided
+    if abstentions != "leave out":
+        called = min(called, record.depth + 1)
+        stops = stops_of(
+            abstentions, count, record.called, record.depth, answered, disagreed, undecided
+        )
+        answered, disagreed, undecided = stops.known, stops.disagreed, stops.undecided
+    for at, (_, j) in enumerate(pair_list(called)):
+        if undecided >> at & 1:  # it knows only answers, so the deeper one is left out
             answered &= ~(1 << j)
-    prefix = tokens(answered, record.disagreed, record.called)
+    prefix = tokens(answered, disagreed, called)
     policy.record(added, record.number, prefix)  # type: ignore[arg-type]
     pairs: list[tuple[int, bool]] = []
     for at, (i, j) in enumerate(pair_list(count)):
         n, d = int(added.seen[i, j]), int(added.disagreed[i, j])
         pairs += [(at, True)] * d + [(at, False)] * (n - d)
-    return Added(record.answered, tuple(pairs), int(added.switched), int(added.switched_twice))
+    return Added(
+        record.answered,
+        tuple(pairs),
+        int(added.switched),
+        int(added.switched_twice),
+        beyond=counted.beyond,
+        uncounted=counted.uncounted,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -34,6 +35,18 @@ class RoundRunner:
         self.learner = learner
         self.on_failure = on_failure
         self.takes_time = learner.reader.takes_time
+        self.goes_on = learner.settings.abstentions == "go on"
+        # Whether there is an answer is for a function of the user to say.
+        self.asks = self.goes_on and self.takes_time and learner.reader.comparator.key is not None
+
+    async def listen(self, round: Round) -> None:
+        """Ask whether a round at its depth has an answer, sparing the event loop.
+
+        `wants_more` asks by itself where that takes no time.
+        """
+        if self.asks and len(round.outputs) == round.depth + 1 and round.silent is None:
+            reader = self.learner.reader
+            round.silent = await asyncio.to_thread(reader.is_silent, round.outputs)
 
     def wants_more(self, round: Round) -> bool:
         """Whether the next stage is to be called."""
@@ -48,6 +61,8 @@ class RoundRunner:
                     return False
         if at and round.looks and self.learner.stops(round):
             return False
+        if self.goes_on and at == round.depth + 1 and self.learner.goes_on(round):
+            return True
         return at <= round.depth and (at == 0 or self.learner.can_pay(round))
 
     def tell(self, round: Round, result: CallResult) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from stopwise.abstentions import Abstentions
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.item_decider import ItemDecider
@@ -96,6 +97,7 @@ class RoundLog:
         # What parent and children have taken of a budget together: memory that they share.
         self._taken = mmap.mmap(-1, _AMOUNT.size)
         self._watch: DriftWatch | None = None
+        self._abstentions: Abstentions = "leave out"
         self._items: ItemDecider | None = None
 
     def __repr__(self) -> str:
@@ -111,6 +113,7 @@ class RoundLog:
     ) -> Attached:
         """Open, lock against a second writer, take away a cut line, count all rounds."""
         self._watch, self._items = watch, items
+        self._abstentions = settings.abstentions
         if self._is_child:
             # The parent's file and lock are shared; what it had read is in memory already.
             return Attached(1 + secrets.randbelow(2**31))
@@ -178,7 +181,7 @@ class RoundLog:
         except StopwiseError as error:
             raise StopwiseError(f"{where}: {error}") from None
         if self._watch is not None:  # alarms of the past were raised when they came
-            self._watch.observe(record.segment, added_of(record).pairs)
+            self._observe(self._watch, record)
         if self._items is not None and record.item is not None:
             self._items.replay(record.item)
         if record.writer:
@@ -189,13 +192,14 @@ class RoundLog:
     def append(self, first: int, records: Sequence[RoundRecord]) -> Sequence[DriftAlarm]:
         """Write the rounds, in one piece."""
         self._write([r.to_text(keep_outputs=self._keep_outputs) + "\n" for r in records])
-        if self._watch is None:
+        watch = self._watch
+        if watch is None:
             return ()
-        return [
-            alarm
-            for record in records
-            for alarm in self._watch.observe(record.segment, added_of(record).pairs)
-        ]
+        return [alarm for record in records for alarm in self._observe(watch, record)]
+
+    def _observe(self, watch: DriftWatch, record: RoundRecord) -> Sequence[DriftAlarm]:
+        added = added_of(record, watch.stage_count, self._abstentions)
+        return watch.observe(record.segment, added.pairs)
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
         """Write evidence from elsewhere as a line of its own."""

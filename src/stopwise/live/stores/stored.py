@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stopwise.abstentions import Abstentions
 from stopwise.checks import StopwiseError, fail, finite_number, parse_json_object
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.live.counters.layout import layout_of
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.record import MOST_STAGES, RoundRecord
+from stopwise.live.settings import abstentions_of
 from stopwise.live.stores.connection import Row, first_line
 from stopwise.live.stores.databases.counters import SqlCounters
 from stopwise.live.stores.databases.rounds import Asking
@@ -35,6 +37,7 @@ class Stored:
         stages: their names, cheapest first.
         costs: the cost of each stage, as it was given; `measured` if running means were used.
         mistake_cost: what one wrong answer costs.
+        abstentions: what it means that a stage gives no answer.
         read_rounds: gives the rounds, where they were kept; None where only counts were.
         read_evidence: gives the exact evidence of every segment.
     """
@@ -46,6 +49,7 @@ class Stored:
     measured: bool
     read_rounds: Callable[[], Iterator[RoundRecord]] | None
     read_evidence: Callable[[], Mapping[str, Evidence]]
+    abstentions: Abstentions = "leave out"
 
 
 def open_stored(source: str | Path) -> Stored | None:
@@ -91,7 +95,9 @@ def _from_log(path: Path) -> Stored:
     settings = check_log_header(str(path), form)
 
     def evidence() -> Mapping[str, Evidence]:
-        counters = SegmentCounters(len(settings["stages"]))
+        counters = SegmentCounters(
+            len(settings["stages"]), abstentions=abstentions_of(settings, str(path))
+        )
         for record in read_rounds(path):
             counters.apply(record)
         return _evidence(counters)
@@ -149,6 +155,7 @@ def _stored(
         checked.get("measured") is True,
         rounds,
         evidence,
+        abstentions_of(checked, name),
     )
 
 

@@ -31,6 +31,7 @@ from stopwise.estimating import answer_probabilities
 from stopwise.logs.auditing.confidence_sequence import first_rejection, mean_bounds
 from stopwise.logs.auditing.settling import first_settled
 from stopwise.logs.reading.call_order import in_call_order
+from stopwise.logs.reading.live import completed
 from stopwise.logs.reading.pairs import pair_indices
 from stopwise.logs.reading.rows import LogRows, read_rows
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
@@ -227,7 +228,7 @@ def plan_audit(
     >>> plan.rows.stages, len(plan.rows.codes)
     (('tree', 'linear', 'kernel'), 1797)
     """
-    settings = in_call_order(log, settings_from(settings, given))
+    settings = in_call_order(log, completed(log, settings_from(settings, given)))
     accepted = "a cost of 0 or more: a difference per item that does not matter"
     if finite_number("tolerance", tolerance, accepted) < 0:
         raise fail("tolerance", tolerance, accepted)
@@ -238,14 +239,14 @@ def plan_audit(
     if not known.any():
         raise StopwiseError(f"{rows.name}: no row has an answer of every stage (and a truth)")
     kept = replace(rows.where(known), left_out=rows.left_out + int((~known).sum()))
-    right = answer_probabilities(kept.codes, settings.abstentions)
+    right = answer_probabilities(kept.codes, settings.no_answer)
     return AuditPlan(
         rows=kept,
         level=settings.level,
         right=right,
         tolerance=tolerance / rows.costs.mistake_cost,
         strict=strict,
-        abstentions=settings.abstentions,
+        abstentions=settings.no_answer,
     )
 
 

@@ -19,12 +19,12 @@ def judge_counts(
         families: how many verdicts share the level: the log and its segments.
     """
     costs, bounds = costs_of(counts, settings, segment)
-    answers = counts.answers(settings.abstentions)
+    answers = counts.answers(settings.no_answer)
     partial = bool((counts.codes == NOT_CALLED).any())
     everything = range(len(counts.stages))
     return judge(
         counts.stages,
-        counts.evidence(settings.abstentions),
+        counts.evidence(settings.no_answer),
         costs,
         level=settings.level,
         doubt=doubt_of(answers, counts.number, selective_stages(counts)),

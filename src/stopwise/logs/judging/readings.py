@@ -176,7 +176,7 @@ def estimate_of(counts: PatternCounts, settings: LogSettings) -> Estimate | None
     """
     if (counts.codes >= 0).any(axis=0).sum() < 3:
         return None
-    return estimate(counts.codes, counts.number, abstentions=settings.abstentions)
+    return estimate(counts.codes, counts.number, abstentions=settings.no_answer)
 
 
 def candidate_stages(verdict: Verdict) -> tuple[int, ...]:

@@ -84,7 +84,7 @@ def score(log: Log, verdict: Verdict) -> tuple[TruthScore, list[LogWarning]]:
     refuse_foreign_truth(log.settings.truth, truth, known_labels)
     codes = tell_blanks_apart(log, table, codes)[known]
     truth, number = truth[known], number[known]
-    given = answers(codes, log.settings.abstentions)
+    given = answers(codes, log.settings.no_answer)
     counted = number @ (given != UNKNOWN)
     if (counted == 0).any():
         stage = log.stages[int(np.argmin(counted))]

@@ -33,7 +33,7 @@ def judge_segments(
     segments = []
     for at, name in enumerate(counts.segments):
         part = counts.where(counts.segment == at)
-        if unseen_pairs(part.evidence(settings.abstentions)).any() or not _has_costs(part):
+        if unseen_pairs(part.evidence(settings.no_answer)).any() or not _has_costs(part):
             segments.append(Segment(name, part.rows, None, None))
             continue
         verdict = judge_counts(part, settings, families, segment=name)

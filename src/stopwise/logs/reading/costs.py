@@ -85,7 +85,7 @@ def costs_of(
     """
     mistake_cost = 1.0 if settings.mistake_cost is None else settings.mistake_cost
     own, low, high = own_costs(counts, settings, segment)
-    rates = calling_rates(counts.codes, counts.number, settings.abstentions)
+    rates = calling_rates(counts.codes, counts.number, settings.no_answer, counts.counted)
     bounds = CostBounds(
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),

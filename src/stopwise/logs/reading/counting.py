@@ -32,6 +32,9 @@ NOT_CALLED = -2
 BLOCKS = 20
 """Parts of equal length, in the order of the rows, in which change over time is looked for."""
 
+UNTIL = "until"
+"""The column, of logs of live rounds, that says for how many of the first stages a row counts."""
+
 _MOST_SEGMENTS = 200
 _PEEK = 100_000
 _PACKED = 40
@@ -49,6 +52,8 @@ class PatternCounts:
         block: which of the `blocks` parts of the log they lie in.
         segment: index into `segments`, or -1 for a blank one.
         billed: costs of the rows with each pattern, where they are measured in the log.
+        counted: for which stages to stop at a pattern counts; see
+            `stopwise.abstentions.answering_stages`. None where for all.
     """
 
     stages: tuple[str, ...]
@@ -60,6 +65,7 @@ class PatternCounts:
     segment: IntArray
     segments: tuple[str, ...]
     billed: Bills | None
+    counted: NDArray[np.bool_] | None = None
 
     @property
     def rows(self) -> int:
@@ -75,6 +81,7 @@ class PatternCounts:
             block=self.block[mask],
             segment=self.segment[mask],
             billed=None if self.billed is None else self.billed.where(mask),
+            counted=None if self.counted is None else self.counted[mask],
         )
 
     def in_order(self, order: Sequence[int]) -> PatternCounts:
@@ -90,6 +97,7 @@ class PatternCounts:
             else Bills(
                 bills.number[:, at], bills.total[:, at], tuple(bills.spreads[s] for s in at)
             ),
+            counted=None if self.counted is None else self.counted[:, at],
         )
 
     def evidence(self, abstentions: Abstentions = "leave out") -> Evidence:
@@ -102,9 +110,11 @@ class PatternCounts:
         That there is no answer at all is a code of its own (the number of labels), which no truth
         ever has.
         """
-        if abstentions == "leave out":
+        if abstentions == "leave out" and self.counted is None:
             return self.codes
-        found = answers(self.codes, abstentions)
+        found = answers(self.codes, abstentions, self.counted)
+        if abstentions == "leave out":  # that a stage abstained is still to be seen
+            return np.where((found < 0) & (self.codes == ABSTAINED_CODE), ABSTAINED_CODE, found)
         return np.where(found == NO_ANSWER, len(self.labels), found)
 
     def by_stage(self) -> dict[str, list[int]]:
@@ -172,7 +182,7 @@ def pattern_query(log: Log, rows: int, blocks: int) -> pl.LazyFrame:
     """
     polars = need_polars()
     names = log.outputs.collect_schema().names()
-    keys = [name for name in names if name[0] == "y" or name == "segment"]
+    keys = [name for name in names if name[0] == "y" or name in ("segment", UNTIL)]
     sums = [(polars.col("n").sum() if log.weighted else polars.len()).alias("number")]
     if log.measured:
         sums += bill_query(log)
@@ -238,7 +248,15 @@ def _encode(log: Log, table: pl.DataFrame, blocks: int, compare_labels: bool) ->
         segment=segment,
         segments=tuple(map(printable, segments)),
         billed=bills,
+        counted=counted_of(table, len(log.stages)),
     )
+
+
+def counted_of(table: pl.DataFrame, stages: int) -> NDArray[np.bool_] | None:
+    """For which stages to stop at each row counts; None where for all."""
+    if UNTIL not in table.columns:
+        return None
+    return np.asarray(np.arange(stages) < table[UNTIL].to_numpy()[:, None])
 
 
 def encode(values: Iterable[object], labels: dict[str, int]) -> IntArray:

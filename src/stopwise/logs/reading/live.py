@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError
 from stopwise.evidence import Evidence
+from stopwise.logs.reading.counting import UNTIL
 from stopwise.logs.reading.files import KINDS, need_polars
 from stopwise.logs.reading.log import Log, no_column
 from stopwise.logs.settings import LogSettings
@@ -92,6 +93,9 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
     bills: list[list[float | None]] = []
     segments: list[str] = []
     items: list[str] = []
+    # As its learner counts: what was called only because a stage abstained says too much.
+    limited = stored.abstentions != "leave out"
+    until: list[int] = []
     for record in stored.read_rounds():
         numbered.append(_numbers(record, count))
         if named is not None and record.outputs is not None:
@@ -101,6 +105,8 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
         calls.append([at < record.called for at in range(count)])
         segments.append(record.segment)
         items.append(f"{record.writer}/{record.sequence}")
+        if limited:
+            until.append(record.depth + 1)
         if measured:
             bills.append(_bills(record, stored.costs))
     distinct = {text for row in named or () for text in row}
@@ -112,6 +118,8 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
         if measured:
             columns[f"c{at}"] = polars.Series([row[at] for row in bills], dtype=polars.Float64)
             columns[f"bad{at}"] = polars.Series([False] * len(rows), dtype=polars.Boolean)
+    if limited:
+        columns[UNTIL] = polars.Series(until, dtype=polars.Int64)
     if settings.segment is not None:
         columns["segment"] = polars.Series(segments, dtype=polars.String)
     frame = polars.DataFrame(columns)
@@ -142,6 +150,7 @@ def _completed(settings: LogSettings, stored: Stored) -> LogSettings:
         stages=settings.stages or stored.stages,
         costs=settings.costs if settings.costs is not None else costs,
         mistake_cost=settings.mistake_cost or stored.mistake_cost,
+        abstentions=settings.abstentions or stored.abstentions,
     )
 
 

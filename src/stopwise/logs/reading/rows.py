@@ -15,7 +15,14 @@ from stopwise.costs import Calls, Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import printable
 from stopwise.logs.reading.costs import CostBounds, costs_of
-from stopwise.logs.reading.counting import NOT_CALLED, count, encode, tell_blanks_apart
+from stopwise.logs.reading.counting import (
+    NOT_CALLED,
+    UNTIL,
+    count,
+    counted_of,
+    encode,
+    tell_blanks_apart,
+)
 from stopwise.logs.reading.files import collect
 from stopwise.logs.reading.labels import (
     fold_labels,
@@ -154,11 +161,15 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
     extra = (["truth"] if log.truth is not None else []) + (["item"] if log.has_item else [])
     extra += ["shown"] if show is not None else []
     beside = [n for n in log.items.collect_schema().names() if n.split(" ")[0] in BESIDE]
+    extra += [UNTIL] if UNTIL in log.items.collect_schema().names() else []
     table = collect(log.items.select([*columns, *calls, *bills, *extra, *beside]), log.name)
     labels: dict[str, int] = {}
     raw = np.stack([encode(table[name].to_list(), labels) for name in columns], axis=1)
     codes = tell_blanks_apart(log, table, raw)
     complete = (codes != NOT_CALLED).all(axis=1)
+    counted = counted_of(table, len(log.stages))
+    if counted is not None:
+        complete &= counted.all(axis=1)
     if not complete.any():
         raise StopwiseError(
             f"{log.name}: no row has every stage called; this needs rows on which all were"
@@ -176,7 +187,7 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         if log.has_item
         else [str(at + 1) for at in range(len(codes))]
     )
-    who = answering_stages(codes, log.settings.abstentions)
+    who = answering_stages(codes, log.settings.no_answer)
     answers = np.where(who >= 0, np.take_along_axis(codes, np.maximum(who, 0), axis=1), who)
     own = np.broadcast_to(np.asarray(bounds.own), codes.shape)
     if bills:
@@ -189,7 +200,7 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
         labels=known if truth is None else tuple(labels),
         codes=codes,
         answers=answers,
-        spent=_spent(own, who, goes_on=log.settings.abstentions == "go on", alone=bounds.alone),
+        spent=_spent(own, who, goes_on=log.settings.no_answer == "go on", alone=bounds.alone),
         items=tuple(names),
         shown=None if shown is None else tuple(shown),
         truth=None,

@@ -126,7 +126,9 @@ class SqlCounters:
         self._resume(watch, segment, number, drift)
         alarms: list[DriftAlarm] = []
         for record in records:
-            alarms += watch.observe(segment, added_of(record).pairs)
+            alarms += watch.observe(
+                segment, added_of(record, empty.stage_count, empty.abstentions).pairs
+            )
         connection.query(
             "UPDATE stopwise_segments SET drift = ? WHERE cascade = ? AND segment = ?",
             (json.dumps(watch.form_of(segment)), self._cascade, segment),

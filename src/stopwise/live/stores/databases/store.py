@@ -214,9 +214,8 @@ class SqlStore(ABC):
         return alarms
 
     def _empty(self) -> Tally:
-        counters = self._counters
-        assert counters is not None
-        return Tally(counters.stage_count, counters.discount, counters.recorder)
+        assert self._counters is not None
+        return self._counters.empty_tally()
 
     def add_evidence(self, segment: str, evidence: Evidence) -> None:
         """Add evidence from elsewhere to the counters."""
