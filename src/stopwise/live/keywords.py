@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
+from stopwise.costs import Calls
 from stopwise.live.comparing.comparator import Agree, Comparator
 from stopwise.live.comparing.reader import Combine
 from stopwise.live.items.rules import AnyRule
@@ -40,4 +41,4 @@ class LearnerKeywords(TypedDict, total=False):
     agree: float | None
     level: float
     look_rate: float
-    calls: str
+    calls: Calls | None

@@ -74,7 +74,10 @@ class Learner:
             are full runs until that is proven. The policy is then `per-item`, unless another that
             decides per item is named, and the mistake cost is not used.
         level: how sure that is, at all times together.
-        calls: "cascade", each stage after those before it: live there is no other way yet.
+        calls: "cascade", a stage needs those before it; "alone", each can be called by itself: a
+            round then calls the stage that the policy draws and no other, but for full runs, whose
+            known probability falls as the square root of the rounds and which alone are counted.
+            Not given it is "cascade", and reports state savings both ways.
         look_rate: the share of rounds that run to the end to look, once the rule may stop early.
         max_segments: beyond this many, new segments are counted together, as "other".
         store: a `RoundLog`, `SqliteStore` or `PostgresStore`; without one, use `save` and `load`.
@@ -105,12 +108,6 @@ class Learner:
         combine = options.get("combine")
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
         rule = read_rule(options.get("rule"))
-        if options.get("calls", "cascade") != "cascade":
-            raise fail(
-                "calls", options["calls"],
-                "'cascade': live, a stage is called after those before it; report().saved_alone"
-                " says what the last stage alone would have saved or cost",
-            )  # fmt: skip
         agree = options.get("agree")
         given = rule is not None or agree is not None
         made = make_policy("per-item" if given and policy == DEFAULT_POLICY else policy)
@@ -132,6 +129,7 @@ class Learner:
             agree=agree,
             level=options.get("level", 0.95),
             look_rate=options.get("look_rate", 0.1),
+            calls=options.get("calls"),
         )
         self.settings = settings
         self.policy = made
@@ -191,6 +189,8 @@ class Learner:
         >>> round.depth, round.probability
         (1, 0.25)
         """
+        if self.settings.alone:
+            raise fail("calls", "alone", "'cascade', where depths are drawn elsewhere")
         if whole_number("depth", depth, least=0) >= self.stage_count:
             raise fail("depth", depth, f"a stage up to {self.stage_count - 1}")
         chance = check_probability("probability", probability)
@@ -332,7 +332,7 @@ class Learner:
         ledger = self._books.ledger
         with ledger.lock:
             self._books.settle()
-            deepest = ledger.budgets.deepest(ledger.prices.cumulative, ledger.spent)
+            deepest = ledger.budgets.deepest(ledger.prices.reach, ledger.spent)
             if self.settings.mode != "enforce":
                 run_to = min(self.settings.run_to, deepest)
                 return [float(stage == run_to) for stage in range(self.stage_count)]
@@ -350,9 +350,8 @@ class Learner:
         if tally.fast is not None and not tally.fast.sure:
             tally.renew_fast()
         number = counters.others + counters.begun + 1
-        return books.ledger.chooser.distribution(
-            counters, tally, number, books.ledger.prices, deepest
-        )
+        p = books.ledger.chooser.distribution(counters, tally, number, books.ledger.prices, deepest)
+        return books.opener.with_full_runs(p, number)
 
     def best_stage(self, segment: str = "", reading: LiveReading = "weak-dominance") -> int:
         """Where to stop for good, by one reading of the evidence.
@@ -412,8 +411,11 @@ class Learner:
                 self._books.counters.pool if segment is None else self._books.counters.peek(segment)
             )
             ledger = self._books.ledger
-            last, unrecorded = ledger.prices.per_stage[-1], ledger.keeper.unrecorded
-            report = report_of(tally, self.stages, self.settings.promise, last)
+            prices, unrecorded = ledger.prices, ledger.keeper.unrecorded
+            last, through = prices.per_stage[-1], prices.cumulative[-1]
+            report = report_of(
+                tally, self.stages, self.settings.promise, last, through, self.settings.calls
+            )
             if segment is not None or not unrecorded:
                 return report
             # Money is counted when it is spent, whether or not the round could be kept.
@@ -422,6 +424,7 @@ class Learner:
                 spent=ledger.spent,
                 unrecorded=unrecorded,
                 saved_alone=(report.rounds + unrecorded) * last - ledger.spent,
+                saved_through=(report.rounds + unrecorded) * through - ledger.spent,
             )
 
     def add_evidence(self, evidence: Evidence, segment: str = "") -> None:

@@ -80,6 +80,7 @@ class Bookkeeper:
             and settings.half_life is None
             and not settings.measured
             and ledger.counters.recorder is None
+            and not settings.alone
         )
         self.quick = (
             self._regular
@@ -136,7 +137,8 @@ class Bookkeeper:
         at, budgets, prices = len(round.outputs), self.ledger.budgets, self.ledger.prices
         if budgets.item_budget is None or at >= self.stage_count:
             return True
-        return budgets.allows(prices.of_calls(round.costs, at), prices.per_stage[at])
+        paid = prices.of_calls(round.costs, at, round.skipped)
+        return budgets.allows(paid, prices.per_stage[at])
 
     # ---- ending ------------------------------------------------------------------------------
 
@@ -245,7 +247,7 @@ class Bookkeeper:
 
     def advised_cost(self, round: Round) -> float:
         """What a round would have cost if the advice had been followed."""
-        return self._recorder.advised_cost(round.costs, round.advised)
+        return self._recorder.advised_cost(round.costs, round.advised, round.advised_skipped)
 
     # ---- rounds that nobody ends -------------------------------------------------------------
 

@@ -59,7 +59,7 @@ class RoundReader:
         if self._items is not None:
             record.item = self._items.row_of(round, record, enforced=self._enforced)
         if round.advised is not None:
-            self._note_advice(record)
+            self._note_advice(record, round.advised_skipped)
         return record, answer
 
     def read_regular(self, round: Round, added: Added) -> RoundRecord:
@@ -100,24 +100,31 @@ class RoundReader:
             disagreed=0,
             failed=round.failed,
             costs=round.costs,
-            cost=self._prices.of_calls(round.costs, called),
+            cost=self._prices.of_calls(round.costs, called, round.skipped),
+            skipped=round.skipped,
             abandoned=abandoned,
             advised=round.advised,
             outputs=outputs,
             confidences=round.confidences,
         )
 
-    def advised_cost(self, reported: Sequence[float | None] | None, advised: int | None) -> float:
+    def advised_cost(
+        self, reported: Sequence[float | None] | None, advised: int | None, skipped: int = 0
+    ) -> float:
         """What a round would have cost if the advice had been followed."""
         if advised is None:
             return 0.0
-        return self._prices.of_calls((reported or ())[: advised + 1], advised + 1)
+        return self._prices.of_calls((reported or ())[: advised + 1], advised + 1, skipped)
 
-    def _note_advice(self, record: RoundRecord) -> None:
+    def _note_advice(self, record: RoundRecord, skipped: int = 0) -> None:
         advised = record.advised
         assert advised is not None
-        record.advised_cost = self.advised_cost(record.costs, advised)
-        spoke = [at for at, one in enumerate(record.outputs or ()) if one is not ABSTAINED]
+        record.advised_cost = self.advised_cost(record.costs, advised, skipped)
+        spoke = [
+            at
+            for at, one in enumerate(record.outputs or ())
+            if one is not ABSTAINED and not skipped >> at & 1
+        ]
         early = max((at for at in spoke if at <= advised), default=None)
         if record.stage is not None and early is not None and record.called > advised:
             record.advised_same = agreed(record, early, record.stage)

@@ -17,6 +17,8 @@ class Prices:
     Attributes:
         per_stage: of each stage.
         cumulative: of all stages up to each.
+        reach: of answering by each stage: `cumulative`, or its own where stages are called alone.
+        own: each stage's own cost beside that of a mistake.
         thresholds: how much disagreement would pay the way from one stage to another, by pair.
 
     >>> from stopwise.live.settings import stage_names_and_costs
@@ -26,21 +28,31 @@ class Prices:
     ([1.0, 3.0], 3.5)
     """
 
-    __slots__ = ("_costs", "_settings", "cumulative", "per_stage", "thresholds")
+    __slots__ = ("_costs", "_settings", "cumulative", "own", "per_stage", "reach", "thresholds")
 
     def __init__(self, settings: LearnerSettings, known: Costs) -> None:
         self._settings = settings
-        self._costs: Costs | None = known
+        self._costs: Costs | None = None if settings.alone else known
+        self.own = known
         self.per_stage = list(settings.costs)
         self.cumulative = list(known.cumulative)
-        self.thresholds = self._thresholds(self.cumulative)
+        self.reach = self._reach(self.per_stage, self.cumulative)
+        self.thresholds = self._thresholds(self.reach)
+
+    def _reach(self, per_stage: list[float], cumulative: list[float]) -> list[float]:
+        """What each stage's answer costs.
+
+        Called alone, a stage that has become cheaper than one before it counts as that one: a rule
+        that asks whether a deeper stage is worth more never turns back.
+        """
+        return list(accumulate(per_stage, max)) if self._settings.alone else cumulative
 
     @property
     def costs(self) -> Costs:
-        """The same as `Costs`, made when asked for."""
+        """What rules go by, as `Costs`, made when asked for."""
         found = self._costs
         if found is None:
-            found = self._costs = Costs.from_stages(self.per_stage, self._settings.mistake_cost)
+            found = self._costs = Costs.from_cumulative(self.reach, self._settings.mistake_cost)
         return found
 
     def _thresholds(self, cumulative: Sequence[float]) -> list[float]:
@@ -59,17 +71,27 @@ class Prices:
             for given, total, calls in zip(self._settings.costs, sums, numbers, strict=True)
         ]
         cumulative = list(accumulate(means))
-        thresholds = self._thresholds(cumulative)
+        reach = self._reach(means, cumulative)
+        thresholds = self._thresholds(reach)
+        own = Costs.from_stages(means, self._settings.mistake_cost)
         # All after the last call: an interrupt leaves the old ones or the new ones.
         self._costs, self.per_stage, self.cumulative = None, means, cumulative
-        self.thresholds = thresholds
+        self.thresholds, self.reach, self.own = thresholds, reach, own
 
-    def of_calls(self, reported: Sequence[float | None] | None, called: int) -> float:
-        """What the first `called` stages cost, by what calls reported where they did."""
-        if reported is None:
+    def of_calls(
+        self, reported: Sequence[float | None] | None, called: int, skipped: int = 0
+    ) -> float:
+        """What the first `called` stages cost, by what calls reported where they did.
+
+        Args:
+            skipped: bits of the stages among them that were not called.
+        """
+        if reported is None and not skipped:
             return self.cumulative[called - 1] if called else 0.0
-        costs = [*reported[:called], *[None] * (called - len(reported))]
+        given = reported or ()
+        costs = [*given[:called], *[None] * (called - len(given))]
         return sum(
             known if actual is None else actual
-            for known, actual in zip(self.per_stage, costs, strict=False)
+            for at, (known, actual) in enumerate(zip(self.per_stage, costs, strict=False))
+            if not skipped >> at & 1
         )

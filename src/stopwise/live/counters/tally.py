@@ -131,9 +131,10 @@ class Tally:
             values[at.abandoned] += 1
         if answered != (1 << called) - 1:
             for stage in range(called):
-                failed = record.failed >> stage & 1
+                failed, skipped = record.failed >> stage & 1, record.skipped >> stage & 1
                 values[at.failures + stage] += failed
-                values[at.abstained + stage] += not (failed or answered >> stage & 1)
+                values[at.skipped + stage] += skipped
+                values[at.abstained + stage] += not (failed or skipped or answered >> stage & 1)
         if record.costs is not None:
             for stage, cost in enumerate(record.costs):
                 if cost is not None and not record.failed >> stage & 1:

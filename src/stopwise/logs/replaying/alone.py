@@ -5,8 +5,8 @@ known probability that falls as the square root of the rounds, or it calls what 
 its stage alone, or, per item, one stage after the other with jumps. Only full runs are counted, so
 nothing that is learned depends on what was called.
 
-A full run calls every stage and pays for it; its answer is the one that the policy would have
-given.
+A full run calls every stage and pays for it. Its answer is that of the stage named last wherever
+a policy looks at no outputs; per item it is the one that loses least, given all of them.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def run_alone(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gen
     else:
         answered_by = _one_stage(rows, policy, order, full, rng)
         spent = rows.spent[order, answered_by]
+        answered_by = np.where(full, rows.baseline % len(rows.stages), answered_by)
     spent = np.where(full, rows.bills[order].sum(axis=1), spent)
     return AloneRun(answered_by, spent - rows.spent[order, answered_by], full)
 

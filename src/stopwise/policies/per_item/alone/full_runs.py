@@ -9,12 +9,14 @@ import numpy as np
 from stopwise.costs import Costs
 
 KAPPA = 0.25
+ALWAYS_FULL = 32
+"""Rounds at the start that are full runs."""
 ONLY_FULL_RUNS = 4.0
 """Where stages are called alone only full runs teach: there are this many times as many."""
 
 
 def full_run_probability(
-    round: int, costs: Costs, kappa: float = KAPPA, always_full: int = 32
+    round: int, costs: Costs, kappa: float = KAPPA, always_full: int = ALWAYS_FULL
 ) -> float:
     """The chance that a round is a full run, whatever its outputs.
 
