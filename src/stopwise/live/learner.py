@@ -34,6 +34,7 @@ from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.live.watching.explain import Explanation, explain
 from stopwise.live.watching.report import LiveReport, report_of
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.rule import RuleDecision
 from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
@@ -108,6 +109,9 @@ class Learner:
         combine = options.get("combine")
         names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
         rule = read_rule(options.get("rule"))
+        calls = options.get("calls")
+        if calls is None and isinstance(rule, AloneRule):
+            calls = "alone"
         agree = options.get("agree")
         given = rule is not None or agree is not None
         made = make_policy("per-item" if given and policy == DEFAULT_POLICY else policy)
@@ -129,7 +133,7 @@ class Learner:
             agree=agree,
             level=options.get("level", 0.95),
             look_rate=options.get("look_rate", 0.1),
-            calls=options.get("calls"),
+            calls=calls,
         )
         self.settings = settings
         self.policy = made

@@ -59,6 +59,9 @@ class Books(Protocol):
     def ledger(self) -> CountedIn:
         """Where it is counted."""
 
+    def stops(self, round: Round) -> bool:
+        """Whether a round that is decided per item stops here; else it is at its next stage."""
+
     def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
         """Count a round and give its answer."""
 

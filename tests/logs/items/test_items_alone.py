@@ -181,12 +181,11 @@ def test_logistic_rules_are_refused():
         fit(sharp_log(200), settings(), policy="per-item-logistic")
 
 
-def test_a_live_cascade_refuses_such_a_rule_by_name(tmp_path):
+def test_a_live_cascade_takes_such_a_rule(tmp_path):
     path = tmp_path / "rule.json"
     write_rule(fit(sharp_log(200), settings()), path)
     stages = [Stage(name, lambda item: 0, cost=1) for name in ("a", "b", "c")]
-    with pytest.raises(StopwiseError, match="rule: got 'per-item-alone', but need a rule for a c"):
-        Cascade(stages, rule=path, mistake_cost=30)
+    assert Cascade(stages, rule=path, mistake_cost=30).learner.settings.calls == "alone"
 
 
 def test_too_few_rows_are_refused_as_in_a_cascade():

@@ -20,6 +20,7 @@ from stopwise.live.counters.segments import Counted, SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.interrupts import from_signal
 from stopwise.live.items.decider import ItemDecider
+from stopwise.live.items.lone import LoneDecider
 from stopwise.live.items.rules import AnyRule
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.record import RoundOutcome, RoundRecord
@@ -28,7 +29,9 @@ from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.situation import RowPolicy, SituationPolicy
+from stopwise.policies.per_item.alone.rule import AloneRule
+from stopwise.policies.per_item.policy import PerItem
+from stopwise.policies.per_item.situation import ItemPolicy, RowPolicy, SituationPolicy
 from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
 
@@ -63,7 +66,9 @@ class Bookkeeper:
         self.reader = reader
         self.stage_count = known.stage_count
         prices = Prices(settings, known)
-        self.items = _item_decider(policy, settings, prices, reader, rule)
+        self.items = _item_decider(
+            policy, settings, prices, reader, rule, options.get("item_budget")
+        )
         self.ledger = ledger = Ledger(settings, prices, policy, seed, options, self.items)
         if self.items is not None:
             self.items.promise_by(ledger.promise_counters)
@@ -109,10 +114,20 @@ class Bookkeeper:
 
     def stops(self, round: Round) -> bool:
         """Whether a round that is decided per item stops after the stages it has called."""
-        if self.items is None or not self.items.stops(round):
+        if self.items is None:
             return False
-        round.depth = len(round.outputs) - 1
-        return True
+        stage = self.items.next_stage(round)
+        if stage is None or (stage > len(round.outputs) and not self._can_jump(round, stage)):
+            round.depth = len(round.outputs) - 1
+            return True
+        round.skip_to(stage)
+        return False
+
+    def _can_jump(self, round: Round, stage: int) -> bool:
+        """Whether a round whose stages are called alone may go on to a stage and can pay it."""
+        prices = self.ledger.prices
+        paid = prices.of_calls(round.costs, len(round.outputs), round.skipped)
+        return stage <= round.depth and self.ledger.budgets.allows(paid, prices.per_stage[stage])
 
     def go_deeper(self, round: Round) -> bool:
         """Let a round call one stage more than was drawn, if there is one and it can be paid."""
@@ -325,9 +340,18 @@ class Bookkeeper:
 
 
 def _item_decider(
-    policy: Policy, settings: LearnerSettings, prices: Prices, reader: Reader, rule: AnyRule | None
+    policy: Policy,
+    settings: LearnerSettings,
+    prices: Prices,
+    reader: Reader,
+    rule: AnyRule | None,
+    item_budget: float | None = None,
 ) -> ItemDecider | None:
     """What decides rounds per item, if the policy does."""
+    if settings.alone and isinstance(policy, ItemPolicy):
+        return _lone_decider(policy, settings, prices, reader, rule, item_budget)
+    if isinstance(rule, AloneRule):
+        raise fail("calls", settings.calls, "'alone', as the rule was fitted for")
     if isinstance(policy, SituationPolicy):
         if settings.half_life is not None:
             raise fail(
@@ -349,6 +373,37 @@ def _item_decider(
     if settings.promise is not None:
         raise fail("policy", policy.label(), "one that decides per item, where agree is given")
     return None
+
+
+def _lone_decider(
+    policy: ItemPolicy,
+    settings: LearnerSettings,
+    prices: Prices,
+    reader: Reader,
+    rule: AnyRule | None,
+    item_budget: float | None,
+) -> LoneDecider:
+    """The same, where stages are called alone."""
+    if rule is None and item_budget is not None and item_budget < prices.cumulative[-1]:
+        raise fail(
+            "item_budget", item_budget,
+            f"at least {prices.cumulative[-1]:g}, what a full run costs, or a rule to begin with:"
+            " where stages are called alone, nothing else teaches a per-item policy",
+        )  # fmt: skip
+    if not isinstance(policy, PerItem):
+        raise fail(
+            "policy", policy.label(),
+            "per-item, or one that looks at no outputs, where stages are called alone: this one"
+            " looks at the outputs of the stages before",
+        )  # fmt: skip
+    if rule is not None and not isinstance(rule, AloneRule):
+        raise fail(
+            "rule", "a rule for a cascade",
+            "one that was fitted with --calls alone, where stages are called alone",
+        )  # fmt: skip
+    if settings.half_life is not None:
+        raise fail("half_life", settings.half_life, "None: whole rows do not lose weight")
+    return LoneDecider(policy, settings.stages, lambda: prices.own, reader, rule)
 
 
 def _refuse_twice(round: Round) -> None:

@@ -163,7 +163,9 @@ class Opener:
         if tally.fast is not None and not tally.fast.sure:
             tally.renew_fast()
         # Called alone, the stages of shadow and advise are still called one after the other.
-        bills = ledger.prices.reach if self._enforced else ledger.prices.cumulative
+        # Per item a round may call any of them, so all must be paid for beforehand.
+        sole = self._enforced and self._items is None
+        bills = ledger.prices.reach if sole else ledger.prices.cumulative
         deepest = ledger.budgets.deepest(bills, ledger.spent)
         run_to = deepest if self._enforced else min(settings.run_to, deepest)
         if self._items is not None:
@@ -172,8 +174,15 @@ class Opener:
             round = ledger.round_class(self._books, sequence, number, segment, run_to, 1.0)
             round.unusual = True
             uniform = ledger.chooser.draws.uniform(sequence)
-            self._items.begin(round, uniform, settings.full_run_rate)
-            if not self._enforced:
+            rate = settings.full_run_rate
+            if self._lone is not None:
+                number += self._items.base
+                rate = self._lone.full_chance(number) if deepest == self._last else 0.0
+            self._items.begin(round, uniform, rate)
+            if self._enforced:
+                if self._lone is not None:
+                    self._books.stops(round)  # which jumps to the first stage that it wants
+            else:
                 round.looks = False
                 round.advised, round.advised_probability = run_to, 1.0
         else:

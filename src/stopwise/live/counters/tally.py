@@ -153,7 +153,9 @@ class Tally:
             if record.advised is None and not record.abandoned:
                 rule = record.item.rule
                 same = same_answer(record, rule) if record.item.full and rule is not None else None
-                last, cost = self.stage_count - 1, record.cost
+                # Called alone, no round that is no full run knows what one would have said.
+                last = self.stage_count - (not record.item.whole)
+                cost = record.cost
                 add_item(values, at.items, record.item, last=last, cost=cost, same=same)
         self._add_pairs(values, added, 1)
         if self.discount != 1.0:

@@ -47,6 +47,9 @@ class ItemDecider:
         promise: of agreement, where one is made.
     """
 
+    whole = False
+    """Whether only full runs are counted, as whole rows."""
+
     def __init__(
         self,
         policy: SituationPolicy,
@@ -68,7 +71,7 @@ class ItemDecider:
         self.guard = None if promise is None else LiveGuard(promise)
         self.given: Transitions | None = None
         self._regressions: LogisticRule | None = None
-        self.memory = ItemMemory(len(stages), self.first_rounds)
+        self.memory = self._new_memory()
         self._reader = reader
         self._costs = costs
         self._lock = threading.Lock()
@@ -88,6 +91,14 @@ class ItemDecider:
             else:
                 self.given = rule.counts
             self.begin_with(self.given)
+
+    def _new_memory(self) -> ItemMemory:
+        return ItemMemory(len(self.stages), self.first_rounds, whole=self.whole)
+
+    @property
+    def base(self) -> int:
+        """Rounds that a fitted rule brought."""
+        return self._base
 
     @property
     def first_rounds(self) -> int:
@@ -146,10 +157,10 @@ class ItemDecider:
             check_cells(known, round.segment)
         round.features = known
 
-    def stops(self, round: Round) -> bool:
-        """Whether a round stops after the stages it has called."""
+    def next_stage(self, round: Round) -> int | None:
+        """The stage that a round calls next; None where it stops after those it has called."""
         self._walk(round)
-        return round.rule_depth is not None and not round.full_run
+        return None if round.rule_depth is not None and not round.full_run else len(round.outputs)
 
     def conclude(self, round: Round, *, enforced: bool) -> None:
         """Settle with which probability a round went as deep as it did, before it is written."""
@@ -297,7 +308,7 @@ class ItemDecider:
 
     def forget(self) -> None:
         """Empty the memory, before a log is read that holds all of it."""
-        self.memory = ItemMemory(len(self.stages), self.first_rounds)
+        self.memory = self._new_memory()
 
     def resume(self) -> None:
         """Decide by what the memory holds."""
@@ -389,7 +400,7 @@ class ItemDecider:
         if form is None:
             return
         with self._lock:
-            memory = ItemMemory(len(self.stages), self.first_rounds)
+            memory = self._new_memory()
             memory.restore(form)
             self.memory = memory
             self._by_memory()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stopwise.costs import Calls
@@ -198,8 +198,11 @@ def report_of(
     at, values = tally.layout, tally.values
     lengths = tally.of_stages(at.lengths)
     known, paid = values[at.advised_known], values[at.advised_paid]
+    items = figures_of_items(values, at.items)
     if way == "alone" and last_cost is not None:
         paid = values[at.advised_rounds] * last_cost
+        if items is not None:  # savings are stated against the last stage alone, and need no sample
+            items = replace(items, saved=None, saved_interval=None)
     return LiveReport(
         stages=tuple(stages),
         rounds=tally.rounds,
@@ -216,7 +219,7 @@ def report_of(
         advised_cost=float(values[at.advised_cost]),
         saved=float(paid - values[at.advised_cost]),
         advised_agreement=values[at.advised_same] / known if known else None,
-        items=figures_of_items(values, at.items),
+        items=items,
         compared=tuple(tally.seen),
         disagreed=tuple(tally.disagreed),
         promise=None if promise is None else figures_of_promise(values, at.promise, promise),
