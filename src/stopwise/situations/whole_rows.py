@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -149,9 +150,9 @@ def whole_key(
     return int(first), int(second)
 
 
-def _keys(groups, confidence, label, cell):  # type: ignore[no-untyped-def]
+def _keys(groups: Any, confidence: Any, label: Any, cell: Any) -> list[Any]:
     """Of numbers, or of columns of them."""
-    found = [0, (groups[-1] + 1) << _CELL | cell]
+    found: list[Any] = [0, (groups[-1] + 1) << _CELL | cell]
     for stage in range(len(groups) - 1):
         part, shift = _place(stage)
         of_stage = (groups[stage] + 1) << 8 | confidence[stage] << 4 | label[stage]

@@ -90,7 +90,7 @@ def held_out_values(rows: WholeRows, held: Held, costs: Costs) -> FloatArray:
             found = follow(scored, tables, first, costs)
             lost = losses[np.arange(len(scored)), found.answered_by]
             totals[first] += (scored.number * (found.spent / costs.mistake_cost + lost)).sum()
-    return totals / max(rows.number.sum(), 1.0)
+    return np.asarray(totals / max(float(rows.number.sum()), 1.0))
 
 
 def _leaned(keys: IntArray, values: FloatArray, number: FloatArray) -> StageRisks:
@@ -98,5 +98,5 @@ def _leaned(keys: IntArray, values: FloatArray, number: FloatArray) -> StageRisk
     fine, inverse = np.unique(keys, return_inverse=True)
     sums = np.zeros((len(fine), values.shape[1]))
     np.add.at(sums, inverse, values * number[:, None])
-    rows = np.bincount(inverse, weights=number, minlength=len(fine))
+    rows = np.bincount(inverse, weights=number, minlength=len(fine)).astype(np.float64)
     return Levels.of(fine, rows, rows).lean(sums / rows[:, None])
