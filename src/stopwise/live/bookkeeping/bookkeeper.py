@@ -364,9 +364,11 @@ def _item_decider(
     if isinstance(policy, RowPolicy):
         raise fail(
             "policy", policy.label(),
-            "one that learns from counts, as per-item does: this one keeps whole rounds and learns"
-            " from logs alone (stopwise replay). A rule of per-item-logistic that stopwise fit"
-            " wrote is taken live: rule=\"rule.json\", without a policy",
+            "one that learns from counts, as per-item does: the fit of a logistic regression is no"
+            " sum over rounds, so this one would have to keep every round with its features, and"
+            " two machines' could not be added up. Run it over a log (stopwise replay); live, give"
+            " per-item the features, or fit per-item-logistic on a log (stopwise fit) and take its"
+            " rule: rule=\"rule.json\", without a policy",
         )  # fmt: skip
     if rule is not None:
         raise fail("policy", policy.label(), "one that decides per item, where a rule is given")
