@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stopwise.costs import Costs
 from stopwise.live.choosing.chooser import pick
 from stopwise.live.counters.tally import Tally
 from stopwise.policies.per_item.alone.full_runs import (
     ALWAYS_FULL,
     KAPPA,
-    full_run_probability,
+    chance_at,
+    price_of,
 )
 from stopwise.policies.per_item.policy import PerItem
 
@@ -29,15 +31,17 @@ class LoneCalls:
         ledger: what has been counted, at which prices.
     """
 
-    __slots__ = ("_kappa", "_ledger", "_rate", "_start")
+    __slots__ = ("_kappa", "_ledger", "_price", "_priced", "_rate", "_start")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._rate = ledger.settings.full_run_rate
         policy = ledger.chooser.policy
-        per_item = isinstance(policy, PerItem)
-        self._kappa = policy.kappa if per_item else KAPPA
-        self._start = policy.always_full if per_item else ALWAYS_FULL
+        self._priced: Costs | None = None
+        self._price: float | None = None
+        self._kappa, self._start = KAPPA, ALWAYS_FULL
+        if isinstance(policy, PerItem):
+            self._kappa, self._start = policy.kappa, policy.always_full
 
     def full_chance(self, number: int) -> float:
         """The probability that a round is a full run; 0 where the budget has no room for one."""
@@ -47,7 +51,9 @@ class LoneCalls:
             whole = prices.cumulative[-1]
             if not budgets.allows(0.0, whole) or not budgets.has(whole, ledger.spent):
                 return 0.0
-        chance = full_run_probability(number, prices.own, self._kappa, self._start)
+        if self._priced is not prices.own:  # it changes only where costs are measured
+            self._priced, self._price = prices.own, price_of(prices.own)
+        chance = chance_at(number, self._price, self._kappa, self._start)
         return self._rate + (1 - self._rate) * chance
 
     def draw(

@@ -150,7 +150,7 @@ class LiveReport:
     def _savings(self) -> list[str]:
         """What was saved, against what the stages can be called instead."""
         through, alone = self.saved_through, self.saved_alone
-        if through is None or alone is None or sum(self.advised):
+        if through is None or alone is None or any(self.advised):
             return []
         ways = {
             "cascade": f"{_rounded(through)} against calling all stages",
