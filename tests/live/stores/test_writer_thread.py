@@ -2,10 +2,11 @@
 
 import sys
 import threading
+import time
 
 import pytest
 
-from stopwise.live import Learner, SqliteStore
+from stopwise.live import Learner, RoundLog, SqliteStore
 from stopwise.live.stores.base import StoreError
 
 STAGES = {"a": 1, "b": 2, "c": 4}
@@ -112,3 +113,27 @@ def test_a_thread_that_ended_is_started_again(tmp_path):
     run_round(learner)
     assert learner.store_status.kept == 1
     learner.close()
+
+
+def test_a_thread_that_was_wrongly_taken_for_dead_writes_no_more(tmp_path, monkeypatch):
+    # As after an interrupt inside `Thread.start`: the thread lives, and does not say so yet.
+    store = RoundLog(tmp_path / "rounds", durability="behind", flush_seconds=0.001)
+    learner = Learner(STAGES, "fixed", store=store)
+    queue = learner._books.queue
+    first = queue._thread
+    monkeypatch.setattr(first, "is_alive", lambda: False)
+    append = store.append
+
+    def append_slowly(number, records):
+        time.sleep(0.01)  # long enough for both to want to write the same rounds
+        return append(number, records)
+
+    monkeypatch.setattr(store, "append", append_slowly)
+    for _ in range(300):
+        run_round(learner)
+    assert queue._thread is not first
+    learner.close()
+    monkeypatch.undo()
+    first.join(5)
+    assert not first.is_alive()
+    assert len(list(store.read_rounds())) == 300

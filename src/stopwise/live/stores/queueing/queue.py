@@ -246,6 +246,14 @@ class RoundQueue:
             )  # fmt: skip
             self._thread.start()
 
+    def written_by(self, thread: threading.Thread) -> bool:
+        """Whether this is the thread that writes.
+
+        An interrupt in `Thread.start` can leave a thread that is taken for dead and lives a moment
+        later, when another has been started in its place.
+        """
+        return self._thread is thread
+
     def step(self) -> None:
         """Do what is due."""
         while self._calls:
@@ -289,13 +297,14 @@ class RoundQueue:
 
     def _write(self) -> None:
         """Write one batch; on failure all of it stays queued."""
-        batch = self._next_batch()
-        if not batch:
-            return
-        last = self.kept + len(batch)
+        last = self.kept
         begun = time.monotonic()
         try:
             with self._work:
+                batch = self._next_batch()
+                if not batch:
+                    return
+                last = self.kept + len(batch)
                 alarms = self.store.append(self.kept + 1, batch)
                 self.kept = last
                 changes = self.store.changes()
@@ -399,7 +408,7 @@ def _run(queue: weakref.ref[RoundQueue], state: threading.Condition) -> None:
     """The thread: it does not keep its queue alive."""
     while True:
         found = queue()
-        if found is None:
+        if found is None or not found.written_by(threading.current_thread()):
             return
         try:
             found.step()
