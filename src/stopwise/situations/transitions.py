@@ -21,6 +21,7 @@ from stopwise.checks import StopwiseError, fail, known_keys, known_version, whol
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import decode, situations
 from stopwise.situations.observations import Observations
+from stopwise.situations.whole_rows import WholeRows
 
 VERSION = 1
 _COUNTERS = ("first", "moves", "full", "ends", "labelled")
@@ -66,8 +67,6 @@ class Transitions:
         if not binning.whole:
             counts.add_keys(situations(rows, binning), full)
             return counts
-        from stopwise.situations.whole_rows import WholeRows  # which counts them here
-
         kept = rows.where(rows.complete if full is None else full)
         counts.add_whole(WholeRows.of(kept, binning).keys())
         return counts

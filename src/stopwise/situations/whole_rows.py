@@ -10,7 +10,7 @@ binning that is marked `whole`, so that the two never mix).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from stopwise.arrays import FloatArray, IntArray
 from stopwise.situations.binning import MISSING_BIN, Binning
 from stopwise.situations.keys import final_key, partition_code
 from stopwise.situations.observations import Observations
-from stopwise.situations.transitions import Transitions
 
 _IN_FIRST = 5  # stages in the first of the two numbers
 _BITS = 12  # of a stage: 4 for its group + 1, 4 for its confidence, 4 for its label
@@ -40,9 +39,8 @@ class WholeRows:
 
     >>> rows = Observations(("a", "b"), np.array([[0, 1], [0, 1], [1, 1]]))
     >>> binning = Binning.fit(rows, whole=True)
-    >>> counted = WholeRows.of_counts(Transitions.of(rows, binning))
-    >>> counted.groups.tolist(), counted.number.tolist()
-    ([[0, 1], [0, 0]], [2.0, 1.0])
+    >>> WholeRows.of(rows, binning).groups.tolist()
+    [[0, 1], [0, 1], [0, 0]]
     """
 
     groups: IntArray
@@ -64,10 +62,15 @@ class WholeRows:
         )
 
     @classmethod
-    def of_counts(cls, counts: Transitions) -> WholeRows:
-        """What has been counted, in the order of its numbers."""
-        last = counts.stage_count - 1
-        found = sorted(counts.moves[0].items())
+    def of_counts(cls, counts: Mapping[tuple[int, int], int], stage_count: int) -> WholeRows:
+        """Rows that were counted by their two numbers, in the order of these.
+
+        >>> rows = WholeRows.of_counts({whole_key([0, 1], [15], [2], 0): 3}, 2)
+        >>> rows.groups.tolist(), rows.label.tolist(), rows.number.tolist()
+        ([[0, 1]], [[2]], [3.0])
+        """
+        last = stage_count - 1
+        found = sorted(counts.items())
         keys = np.asarray([pair for pair, _ in found], dtype=np.int64).reshape(-1, 2)
         number = np.asarray([times for _, times in found], dtype=np.float64)
         cell = keys[:, 1] & (1 << _CELL) - 1
@@ -123,13 +126,12 @@ class WholeRows:
         kept = self.where(some)
         return WholeRows(kept.groups, kept.confidence, kept.label, kept.cell, number[some])
 
-    def ends(self, counts: Transitions) -> Transitions:
-        """What a reference is settled on: how the rows end, and what of them was labelled."""
-        found = Transitions(counts.binning)
+    def ends(self) -> dict[int, int]:
+        """How many rows end in each situation."""
+        found: dict[int, int] = {}
         for groups, number in zip(self.groups.tolist(), self.number.tolist(), strict=True):
             key = final_key(partition_code(tuple(groups)))
-            found.full[key] = found.full.get(key, 0) + int(number)
-        found.labelled = dict(counts.labelled)
+            found[key] = found.get(key, 0) + int(number)
         return found
 
 

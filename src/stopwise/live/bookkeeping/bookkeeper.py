@@ -7,6 +7,7 @@ import numpy as np
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED
+from stopwise.live.bookkeeping.deciders import item_decider
 from stopwise.live.bookkeeping.funding import funded
 from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.opener import Opener
@@ -19,8 +20,6 @@ from stopwise.live.counters.prefixes import Prefixes
 from stopwise.live.counters.segments import Counted, SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.interrupts import from_signal
-from stopwise.live.items.decider import ItemDecider
-from stopwise.live.items.lone import LoneDecider
 from stopwise.live.items.rules import AnyRule
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.record import RoundOutcome, RoundRecord
@@ -29,9 +28,6 @@ from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.alone.rule import AloneRule
-from stopwise.policies.per_item.policy import PerItem
-from stopwise.policies.per_item.situation import ItemPolicy, RowPolicy, SituationPolicy
 from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
 
@@ -66,7 +62,7 @@ class Bookkeeper:
         self.reader = reader
         self.stage_count = known.stage_count
         prices = Prices(settings, known)
-        self.items = _item_decider(
+        self.items = item_decider(
             policy, settings, prices, reader, rule, options.get("item_budget")
         )
         self.ledger = ledger = Ledger(settings, prices, policy, seed, options, self.items)
@@ -337,75 +333,6 @@ class Bookkeeper:
             self.settle()
             ledger.counters.add(ledger.counters.place(segment), delta, mark)
         return costs
-
-
-def _item_decider(
-    policy: Policy,
-    settings: LearnerSettings,
-    prices: Prices,
-    reader: Reader,
-    rule: AnyRule | None,
-    item_budget: float | None = None,
-) -> ItemDecider | None:
-    """What decides rounds per item, if the policy does."""
-    if settings.alone and isinstance(policy, ItemPolicy):
-        return _lone_decider(policy, settings, prices, reader, rule, item_budget)
-    if isinstance(rule, AloneRule):
-        raise fail("calls", settings.calls, "'alone', as the rule was fitted for")
-    if isinstance(policy, SituationPolicy):
-        if settings.half_life is not None:
-            raise fail(
-                "half_life", settings.half_life,
-                "None: transitions of a policy that decides per item do not lose weight",
-            )  # fmt: skip
-        return ItemDecider(
-            policy, settings.stages, lambda: prices.costs, reader, rule, settings.promise
-        )
-    if isinstance(policy, RowPolicy):
-        raise fail(
-            "policy", policy.label(),
-            "one that learns from counts, as per-item does: the fit of a logistic regression is no"
-            " sum over rounds, so this one would have to keep every round with its features, and"
-            " two machines' could not be added up. Run it over a log (stopwise replay); live, give"
-            " per-item the features, or fit per-item-logistic on a log (stopwise fit) and take its"
-            " rule: rule=\"rule.json\", without a policy",
-        )  # fmt: skip
-    if rule is not None:
-        raise fail("policy", policy.label(), "one that decides per item, where a rule is given")
-    if settings.promise is not None:
-        raise fail("policy", policy.label(), "one that decides per item, where agree is given")
-    return None
-
-
-def _lone_decider(
-    policy: ItemPolicy,
-    settings: LearnerSettings,
-    prices: Prices,
-    reader: Reader,
-    rule: AnyRule | None,
-    item_budget: float | None,
-) -> LoneDecider:
-    """The same, where stages are called alone."""
-    if rule is None and item_budget is not None and item_budget < prices.cumulative[-1]:
-        raise fail(
-            "item_budget", item_budget,
-            f"at least {prices.cumulative[-1]:g}, what a full run costs, or a rule to begin with:"
-            " where stages are called alone, nothing else teaches a per-item policy",
-        )  # fmt: skip
-    if not isinstance(policy, PerItem):
-        raise fail(
-            "policy", policy.label(),
-            "per-item, or one that looks at no outputs, where stages are called alone: this one"
-            " looks at the outputs of the stages before",
-        )  # fmt: skip
-    if rule is not None and not isinstance(rule, AloneRule):
-        raise fail(
-            "rule", "a rule for a cascade",
-            "one that was fitted with --calls alone, where stages are called alone",
-        )  # fmt: skip
-    if settings.half_life is not None:
-        raise fail("half_life", settings.half_life, "None: whole rows do not lose weight")
-    return LoneDecider(policy, settings.stages, lambda: prices.own, reader, rule)
 
 
 def _refuse_twice(round: Round) -> None:

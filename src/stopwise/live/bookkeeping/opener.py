@@ -8,7 +8,7 @@ from typing import Any
 
 from stopwise.checks import fail
 from stopwise.live.bookkeeping.ledger import Ledger
-from stopwise.live.choosing.lone_calls import LoneCalls
+from stopwise.live.bookkeeping.lone_calls import LoneCalls
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.carrying import has_clock
 from stopwise.live.items.decider import ItemDecider

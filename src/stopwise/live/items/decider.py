@@ -14,11 +14,11 @@ from stopwise.live.items.counting import copy_of
 from stopwise.live.items.features import SEGMENT, check_cells
 from stopwise.live.items.memory import ItemMemory
 from stopwise.live.items.path import Deciding, ItemPath
-from stopwise.live.items.promise import LiveGuard, next_price, standing
+from stopwise.live.items.promise import LiveGuard, next_price, promise_events, standing
 from stopwise.live.items.regressing import known_so_far
 from stopwise.live.items.row import Features, ItemRow, checked_features
 from stopwise.live.items.shared import ItemState
-from stopwise.live.record import RoundRecord, same_answer
+from stopwise.live.record import RoundRecord
 from stopwise.live.round import Round
 from stopwise.policies.per_item.agreement_guard import AgreementGuard
 from stopwise.policies.per_item.logistic.rule import LogisticRule
@@ -218,26 +218,9 @@ class ItemDecider:
             round.full_run,
             round.full_chance if enforced else 1.0,
             round.rule_depth,
-            promised=None if path.promised is None else self._promised(round, record),
+            promised=promise_events(path, round.rule_depth, record, len(self.stages) - 1),
             settled=by.settled,
         )
-
-    def _promised(self, round: Round, record: RoundRecord) -> tuple[str, ...]:
-        """What became of the promise in a round; see `PROMISED`."""
-        path, last, rule = round.path, len(self.stages) - 1, round.rule_depth
-        assert path is not None
-        events = []
-        if path.promised:
-            events.append("open")
-        if path.looked:
-            events.append("look")
-        if path.promised and rule is not None and rule < last:
-            # What a look could not compare counts as a difference.
-            if path.looked and not same_answer(record, rule):
-                events.append("found")
-        elif record.called <= last and not record.failed >> (record.called - 1) & 1:
-            events.append("cut")
-        return tuple(events)
 
     def _walk(self, round: Round) -> None:
         """Follow a round to its newest output; note where the rule stops first."""

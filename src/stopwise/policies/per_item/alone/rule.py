@@ -105,8 +105,11 @@ class AloneRule:
         first: int | None = None,
     ) -> AloneRule:
         """Make the rule from whole rows that were counted: a pure function of its arguments."""
-        rows = WholeRows.of_counts(counts)
-        held = hold_against(rows.ends(counts), reference, trust)
+        rows = WholeRows.of_counts(counts.moves[0], counts.stage_count)
+        # What answers are held against follows from how rows end, and from labels.
+        ends = Transitions(counts.binning)
+        ends.full, ends.labelled = rows.ends(), dict(counts.labelled)
+        held = hold_against(ends, reference, trust)
         if first is None:
             first = int(np.argmin(held_out_values(rows, held, costs)))
         elif not 0 <= first < len(stages):

@@ -7,9 +7,8 @@ of all items, and may be counted as pairs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stopwise.costs import Costs
+from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.choosing.chooser import pick
 from stopwise.live.counters.tally import Tally
 from stopwise.policies.per_item.alone.full_runs import (
@@ -19,9 +18,6 @@ from stopwise.policies.per_item.alone.full_runs import (
     price_of,
 )
 from stopwise.policies.per_item.policy import PerItem
-
-if TYPE_CHECKING:
-    from stopwise.live.bookkeeping.ledger import Ledger
 
 
 class LoneCalls:
