@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if "kernels" in collection_path.parts or collection_path.name == "replay_engine.py":
         return True  # compiled, or examples of what is compiled
     return bool(COMPILED.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
+@pytest.fixture(autouse=True)
+def registry_as_it_was() -> Generator[None]:
+    """A policy that a test or an example registers is known for its own time only."""
+    name = "stopwise.policies.registry"  # where it is not imported yet, nothing is registered
+    before = dict(sys.modules[name]._registered) if name in sys.modules else {}
+    yield
+    if name in sys.modules:
+        sys.modules[name]._registered.clear()
+        sys.modules[name]._registered.update(before)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -319,7 +319,7 @@ def main() -> None:
         wrong = ""
         try:
             check()
-        except Exception as error:  # noqa: BLE001  # whatever a client raises is told
+        except Exception as error:  # noqa: BLE001  # whatever a client raises is reported
             wrong = f"{type(error).__name__}: {error}"
         sys.stdout.write(json.dumps({"what": what, "wrong": wrong[:300]}) + "\n")
         sys.stdout.flush()

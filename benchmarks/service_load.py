@@ -5,8 +5,8 @@
 
 One upstream answers at once, in a process of its own; the client and the upstream share one core,
 what is measured has the other one. Every way gets the same requests at the same concurrency, in
-turn, several times; medians over the turns are told. Stopwise and LiteLLM both check a key. What
-the processor spends on a request is told too, since that is fair on a busy machine.
+turn, several times; medians over the turns are reported. Stopwise and LiteLLM both check a key.
+What the processor spends on a request is reported too, since that is fair on a busy machine.
 """
 
 from __future__ import annotations

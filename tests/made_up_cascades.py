@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stopwise.arrays import IntArray
+from stopwise.live import Reported, Stage
 from stopwise.situations.observations import Observations
 
 
@@ -23,3 +24,21 @@ def made_up(
         confidences.append(1 / (1 + np.exp(-np.abs(strength) - 0.2 * rng.normal(size=rows))))
     names = tuple("abcdefghij"[:labels])
     return Observations(names, np.stack(codes, 1), np.stack(confidences, 1)), truth
+
+
+def stages_over(
+    rows: Observations, names: tuple[str, ...], costs: tuple[float, ...], fail_at: int = -1
+) -> list[Stage]:
+    """Stages that say of an item, a row's number, what stands there; one of them may fail."""
+
+    def make(at: int) -> Stage:
+        def call(item: int) -> Reported:
+            if at == fail_at:
+                raise ValueError("no")
+            assert rows.confidences is not None
+            label = rows.labels[rows.codes[item, at]]
+            return Reported(label, confidence=float(rows.confidences[item, at]))
+
+        return Stage(names[at], call, cost=costs[at])
+
+    return [make(at) for at in range(len(names))]

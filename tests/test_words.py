@@ -74,6 +74,17 @@ def _defined(tree):
             yield node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
+        # Names in what is sent and kept: fields of JSON.
+        elif isinstance(node, ast.Dict):
+            yield from filter(None, map(_text, node.keys))
+        elif isinstance(node, ast.Subscript):
+            yield _text(node.slice)
+
+
+def _text(node):
+    """The text that stands there, if one does."""
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return node.value if is_text else ""
 
 
 def test_no_metaphor_is_a_name():

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
         theory,
     )
     from stopwise.live import Report
-    from stopwise.live.calling.answer import Answer
     from stopwise.live.calling.stage import Reported, Stage, stage
     from stopwise.live.cascade import Cascade
     from stopwise.live.learner import Learner
+    from stopwise.live.running.answer import Answer
     from stopwise.live.stores.databases.sqlite import SqliteStore
     from stopwise.live.stores.round_log import RoundLog
     from stopwise.live.watching.report import LiveReport
@@ -72,7 +72,7 @@ _WHERE = {
     "replay": "stopwise.logs.replaying.replay",
     "simulate_audit": "stopwise.logs.auditing.simulation",
     # stages to call
-    "Answer": "stopwise.live.calling.answer",
+    "Answer": "stopwise.live.running.answer",
     "Cascade": "stopwise.live.cascade",
     "CascadeClassifier": "stopwise.sklearn",
     "Learner": "stopwise.live.learner",

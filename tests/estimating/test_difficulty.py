@@ -52,7 +52,7 @@ def test_equals_plain_loops_over_labels(kinds):
     rng = np.random.default_rng(kinds)
     rows = rng.integers(-1, kinds, (40, 4))
     groups = Groups.of(rows, np.ones(len(rows)))
-    cases = Cases.of(groups, kinds)
+    cases = Cases.of(groups.codes, kinds)
     assert cases is not None
     points = Belief().draw(4, 3, rng)
     chances = np.add.reduceat(cases.chances(points), cases.starts, axis=1)
@@ -68,7 +68,7 @@ def test_chances_of_all_rows_sum_to_one():
     kinds, stages = 3, 3
     rows = np.array(list(itertools.product(range(kinds), repeat=stages)))
     groups = Groups.of(rows, np.ones(len(rows)))
-    cases = Cases.of(groups, kinds)
+    cases = Cases.of(groups.codes, kinds)
     assert cases is not None
     points = Belief().draw(stages, 5, np.random.default_rng(0))
     total = np.add.reduceat(cases.chances(points), cases.starts, axis=1) @ groups.number

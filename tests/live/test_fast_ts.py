@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
 from stopwise.live.counters.carried import FastTs
-from stopwise.live.counters.pairs import Added, added_by, compare_answers, pair_list, tokens
+from stopwise.live.pairs import Added, added_by, compare_answers, pair_list, tokens
 from stopwise.policies.uss_ts import UssTs
 
 OUTPUTS = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=5)

@@ -1,14 +1,11 @@
 """The scikit-learn estimator: its own checks unskipped, pipelines, grids, frames, digits."""
 
-import os
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from estimator_checks import assert_all_checks_pass
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -35,28 +32,8 @@ def small(**settings):
     )
 
 
-CHECKS = """
-import test_sklearn
-from sklearn.utils.estimator_checks import check_estimator
-results = check_estimator(test_sklearn.small(), on_skip=None, on_fail="raise")
-print(len(results), {result["status"] for result in results})
-"""
-
-
 def test_check_estimator_unskipped():
-    """In a process of its own: one check is skipped unless this is set before scipy is imported."""
-    here = Path(__file__).parent
-    paths = os.pathsep.join([str(here), str(here.parents[1] / "src")])
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", CHECKS],
-        env={**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    number, status = done.stdout.strip().split(" ", 1)
-    assert int(number) > 40
-    assert status == "{'passed'}"
+    assert_all_checks_pass("test_sklearn")
 
 
 def digits():

@@ -1,14 +1,11 @@
 """`CascadeClassifier` per item: rows stop where going on does not pay."""
 
-import os
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from estimator_checks import assert_all_checks_pass
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -47,27 +44,8 @@ def small():
     return CascadeClassifier(stages, 20, "per-item", random_state=0)
 
 
-CHECKS = """
-import test_sklearn_per_item
-from sklearn.utils.estimator_checks import check_estimator
-results = check_estimator(test_sklearn_per_item.small(), on_skip=None, on_fail="raise")
-print(len(results), {result["status"] for result in results})
-"""
-
-
 def test_check_estimator_per_item_unskipped():
-    here = Path(__file__).parent
-    paths = os.pathsep.join([str(here), str(here.parents[1] / "src")])
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", CHECKS],
-        env={**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    number, status = done.stdout.strip().split(" ", 1)
-    assert int(number) > 40
-    assert status == "{'passed'}"
+    assert_all_checks_pass("test_sklearn_per_item")
 
 
 def test_rows_stop_where_their_situation_says():

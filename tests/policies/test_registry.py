@@ -117,12 +117,6 @@ class Good(Policy):
         return np.full(costs.stage_count, 1 / costs.stage_count)
 
 
-@pytest.fixture
-def clean_registry(monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {})
-
-
-@pytest.mark.usefixtures("clean_registry")
 def test_register():
     register(Good)
     assert "good" in policy_names()
@@ -139,7 +133,6 @@ def test_register():
         make_policy("needs-stage")
 
 
-@pytest.mark.usefixtures("clean_registry")
 def test_refused_registrations():
     @dataclass(frozen=True)
     class Impostor(Good):

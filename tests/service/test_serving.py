@@ -49,6 +49,6 @@ def test_serve_starts_answers_and_stops(tmp_path: Path, free_port: int) -> None:
 
 def test_serve_refuses_the_open_door(tmp_path: Path, free_port: int) -> None:
     process = start(tmp_path, f"0.0.0.0:{free_port}")
-    _, error = process.communicate(timeout=30)
+    _, error = process.communicate(timeout=120)
     assert process.returncode == 2
     assert "no key exists" in error

@@ -33,7 +33,7 @@ def play(service: Service, errors: tuple[float, ...], rounds: int) -> None:
             }
             for at, error in enumerate(errors)
         }  # fmt: skip
-        form = {"decision": dict(vars(decision)), "first": 0, "told": told}
+        form = {"decision": dict(vars(decision)), "first": 0, "reported": told}
         service.open_rounds.begin(decision.id, "support", form)
         service.recorder.put(finished_of(cascade, decision.id, form, "", abandoned=False))
     assert service.recorder.drain(30)

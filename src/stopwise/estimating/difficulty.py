@@ -20,6 +20,7 @@ mistake are each one of the answers given, or one of those that nobody gave.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -112,21 +113,42 @@ def shared_difficulty(
     >>> draws.shape, bool(draws.mean(axis=0)[0].min() > 0.8)      # all three agree: mostly right
     ((600, 3, 3), True)
     """
-    cases = Cases.of(groups, kinds) if groups.codes.shape[1] <= MOST_STAGES else None
+    codes, number = groups.codes, groups.number
+    if codes.shape[1] > MOST_STAGES:
+        return None
+    form = (codes.shape, codes.dtype.str, codes.tobytes(), number.astype(np.float64).tobytes())
+    return _draws(form, kinds, Belief() if belief is None else belief, seed)
+
+
+@lru_cache(maxsize=4)
+def _draws(
+    form: tuple[tuple[int, ...], str, bytes, bytes], kinds: int, belief: Belief, seed: int
+) -> FloatArray | None:
+    """The draws, kept for a while: one log is asked several times, at other costs.
+
+    Args:
+        form: shape, type and bytes of the partitions, and how many rows have each.
+        kinds: how many labels there are.
+    """
+    shape, kind, codes, numbers = form
+    partitions: IntArray = np.frombuffer(codes, dtype=kind).reshape(shape)
+    number = np.frombuffer(numbers)
+    cases = Cases.of(partitions, kinds)
     if cases is None:
         return None
-    believed = Belief() if belief is None else belief
-    power = min(1.0, MOST_ROWS / float(groups.number.sum()))
+    power = min(1.0, MOST_ROWS / float(number.sum()))
     generator = np.random.default_rng(seed)
 
     def log_density(points: FloatArray) -> FloatArray:
         chances = np.add.reduceat(cases.chances(points), cases.starts, axis=1)
-        seen = np.log(np.maximum(chances, 1e-300)) @ groups.number
-        return np.asarray(power * seen + believed.log_density(points))
+        seen = np.log(np.maximum(chances, 1e-300)) @ number
+        return np.asarray(power * seen + belief.log_density(points))
 
-    start = believed.draw(groups.codes.shape[1], CHAINS, generator)
+    start = belief.draw(shape[1], CHAINS, generator)
     points = walk(log_density, start, steps=STEPS, keep_every=KEEP_EVERY, generator=generator)
-    return cases.right(points)
+    draws = cases.right(points)
+    draws.flags.writeable = False  # it is handed out more than once
+    return draws
 
 
 @dataclass(frozen=True)
@@ -149,12 +171,12 @@ class Cases:
     truth: FloatArray
 
     @classmethod
-    def of(cls, groups: Groups, kinds: int) -> Cases | None:
+    def of(cls, partitions: IntArray, kinds: int) -> Cases | None:
         """List them; None if there are more than `MOST_CASES`."""
         codes: list[list[int]] = []
         weights: list[float] = []
         starts = []
-        for row in groups.codes.tolist():
+        for row in partitions.tolist():
             starts.append(len(codes))
             for weight, truth, usual in _possible(row, kinds):
                 codes.append(_coded(row, truth, usual))

@@ -2,7 +2,6 @@
 
 from stopwise.live.batching.answers import Answers, AsyncAnswers
 from stopwise.live.batching.batch import Batch
-from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.errors import (
     MisusedStageError,
     NoAnswerError,
@@ -29,17 +28,19 @@ from stopwise.live.comparing import (
     python_source,
     tool_call,
 )
-from stopwise.live.items.explaining import DecisionExplanation, DecisionStep
 from stopwise.live.items.figures import ItemFigures
 from stopwise.live.items.promise import PromiseFigures
 from stopwise.live.learner import Learner
 from stopwise.live.record import RoundOutcome, RoundRecord
 from stopwise.live.round import Advice, Round
+from stopwise.live.running.answer import Answer
+from stopwise.live.running.explaining import DecisionExplanation, DecisionStep
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.databases.postgres import PostgresStore
 from stopwise.live.stores.databases.sqlite import SqliteStore
+from stopwise.live.stores.log_lines import read_rounds
 from stopwise.live.stores.queueing.status import StoreStatus
-from stopwise.live.stores.round_log import RoundLog, read_rounds
+from stopwise.live.stores.round_log import RoundLog
 from stopwise.live.stores.snapshot import read_evidence
 from stopwise.live.watching.drift import Drift, DriftAlarm
 from stopwise.live.watching.explain import Explanation

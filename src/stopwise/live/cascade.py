@@ -13,20 +13,21 @@ from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.calls import BatchCalls
 from stopwise.live.batching.items import Segments, each
 from stopwise.live.batching.progress import Progress
-from stopwise.live.batching.steps import answer_batch
+from stopwise.live.batching.steps import Steps, answer_batch
 from stopwise.live.calling import background
-from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.clocks import Clock
-from stopwise.live.calling.hints import hint_at_costs
 from stopwise.live.calling.result import Together
-from stopwise.live.calling.runner import OnFailure, RoundRunner
 from stopwise.live.calling.stage import Stage
 from stopwise.live.interrupts import CallNote, SharedNote
 from stopwise.live.items.known import FeatureFunction, FeaturesOf, check_function
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.learner import DEFAULT_POLICY, Learner
+from stopwise.live.learner import Learner
+from stopwise.live.parts import DEFAULT_POLICY
 from stopwise.live.round import Round
+from stopwise.live.running.answer import Answer
+from stopwise.live.running.hints import hint_at_costs
+from stopwise.live.running.runner import OnFailure, RoundRunner
 from stopwise.policies.base import Policy
 
 CostSource = Literal["known", "reported", "clock", "elapsed"]
@@ -236,16 +237,7 @@ class Cascade:
         known = FeaturesOf(self._features, features)
 
         def run(part: Any, segments: Any) -> Batch:
-            return calls.run(
-                answer_batch(
-                    self._caller,
-                    self._runner,
-                    part,
-                    segments,
-                    self.deadline,
-                    known.of(each(part)) if known.any else None,
-                )
-            )
+            return calls.run(self._steps(part, segments, known))
 
         return Answers(run, items, batch_size, segment, progress)
 
@@ -268,18 +260,13 @@ class Cascade:
         known = FeaturesOf(self._features, features)
 
         async def run(part: Any, segments: Any) -> Batch:
-            return await calls.run_async(
-                answer_batch(
-                    self._caller,
-                    self._runner,
-                    part,
-                    segments,
-                    self.deadline,
-                    known.of(each(part)) if known.any else None,
-                )
-            )
+            return await calls.run_async(self._steps(part, segments, known))
 
         return AsyncAnswers(run, items, batch_size, segment, progress)
+
+    def _steps(self, part: Any, segments: Any, known: FeaturesOf) -> Steps:
+        features = known.of(each(part)) if known.any else None
+        return answer_batch(self._caller, self._runner, part, segments, self.deadline, features)
 
     def _calls(self, concurrency: int) -> BatchCalls:
         concurrency = whole_number("concurrency", concurrency, least=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack, overload
 
@@ -12,38 +11,23 @@ from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
 from stopwise.live.bookkeeping.funding import funded, funded_async
-from stopwise.live.choosing.readings import LiveReading, stage_by
-from stopwise.live.comparing import make_comparator
-from stopwise.live.comparing.naming import name_of
-from stopwise.live.comparing.reader import Reader
-from stopwise.live.counters.forms import counters_to_form, restored
+from stopwise.live.bookkeeping.knowledge import Knowledge
+from stopwise.live.bookkeeping.resuming import resume_from, snapshot_of
+from stopwise.live.choosing.readings import LiveReading
 from stopwise.live.counters.segments import Counted
-from stopwise.live.items.rules import follow_rule, read_rule
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.limits import check_probability
+from stopwise.live.parts import DEFAULT_POLICY, parts_of
 from stopwise.live.round import Round
-from stopwise.live.settings import (
-    LearnerSettings,
-    policy_text,
-    stage_index,
-    stage_names_and_costs,
-)
 from stopwise.live.stores.queueing.status import StoreStatus
 from stopwise.live.stores.snapshot import read_snapshot, write_snapshot
-from stopwise.live.watching.drift import DriftAlarm, DriftWatch
-from stopwise.live.watching.explain import Explanation, explain
-from stopwise.live.watching.report import LiveReport, report_of
+from stopwise.live.watching.drift import DriftAlarm
+from stopwise.live.watching.explain import Explanation
+from stopwise.live.watching.report import LiveReport
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.rule import RuleDecision
-from stopwise.policies.registry import make_policy
 from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
-
-DEFAULT_POLICY = "uss-ts-jump"
-"""Randomised, so that every decision has an exact probability to log; no horizon to know; and its
-regret grows like a logarithm wherever we looked, where that of `uss-ts` can grow with the rounds
-(docs/policies.md)."""
 
 
 class Learner:
@@ -106,41 +90,15 @@ class Learner:
     ) -> None:
         own = ("policy", "mistake_cost", "seed", "measured")
         known_settings("Learner", options, (*own, *LearnerKeywords.__optional_keys__))
-        combine = options.get("combine")
-        names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
-        rule = read_rule(options.get("rule"))
-        calls = options.get("calls")
-        if calls is None and isinstance(rule, AloneRule):
-            calls = "alone"
-        agree = options.get("agree")
-        given = rule is not None or agree is not None
-        made = make_policy("per-item" if given and policy == DEFAULT_POLICY else policy)
-        made = follow_rule(made, rule)
-        compare = make_comparator(options.get("comparator", "exact"))
-        settings = LearnerSettings(
-            stages=names,
-            costs=per_stage,
-            mistake_cost=known.mistake_cost,
-            policy=policy_text(made),
-            measured=bool(measured),
-            comparator=compare.label,
-            combine=None if combine is None else name_of(combine),
-            half_life=options.get("half_life"),
-            full_run_rate=options.get("full_run_rate", 0.0),
-            mode=options.get("mode", "enforce"),
-            run_to=stage_index("run_to", options.get("run_to", -1), names),
-            segment_strength=options.get("segment_strength", 10.0),
-            agree=agree,
-            level=options.get("level", 0.95),
-            look_rate=options.get("look_rate", 0.1),
-            calls=calls,
-        )
-        self.settings = settings
-        self.policy = made
-        self.reader = Reader(compare, combine)
+        parts = parts_of(stages, policy, mistake_cost, measured, options)
+        self.settings = parts.settings
+        self.policy = parts.policy
+        self.reader = parts.reader
         self._books = Bookkeeper(
-            settings, known, made, self.reader, whole_number("seed", seed, least=0), options, rule
-        )
+            parts.settings, parts.costs, parts.policy, parts.reader,
+            whole_number("seed", seed, least=0), options, parts.rule,
+        )  # fmt: skip
+        self._knowledge = Knowledge(self._books, parts.policy.label())
         if not self._books.ledger.budgets.shared:
             # One call fewer in every round.
             self.begin = self._books.opener.begin  # type: ignore[method-assign]
@@ -303,9 +261,7 @@ class Learner:
     @property
     def rounds(self) -> int:
         """How many rounds have ended, in all segments and by all who share the store."""
-        with self._books.ledger.lock:
-            self._books.settle()
-            return self._books.counters.pool.rounds
+        return self._knowledge.rounds
 
     def evidence(self, segment: str = "") -> Evidence:
         """The exact counts of a segment.
@@ -313,9 +269,7 @@ class Learner:
         >>> Learner([0, 1]).evidence().seen[0, 1]
         np.int64(0)
         """
-        with self._books.ledger.lock:
-            self._books.settle()
-            return self._books.counters.peek(segment).evidence()
+        return self._knowledge.evidence(segment)
 
     @property
     def segments(self) -> list[str]:
@@ -330,32 +284,11 @@ class Learner:
 
     def probabilities(self, segment: str = "") -> list[float]:
         """The distribution of the next depth, with all that `begin` takes into account."""
-        return funded(self._books.ledger, lambda: self._probabilities(segment))
-
-    def _probabilities(self, segment: str) -> list[float]:
-        ledger = self._books.ledger
-        with ledger.lock:
-            self._books.settle()
-            deepest = ledger.budgets.deepest(ledger.prices.reach, ledger.spent)
-            if self.settings.mode != "enforce":
-                run_to = min(self.settings.run_to, deepest)
-                return [float(stage == run_to) for stage in range(self.stage_count)]
-            return self._advice(segment, deepest)
+        return self._knowledge.probabilities(segment)
 
     def advice(self, segment: str = "") -> list[float]:
         """The distribution that enforcing would draw the next depth from, in any mode."""
-        with self._books.ledger.lock:
-            self._books.settle()
-            return self._advice(segment, self.stage_count - 1)
-
-    def _advice(self, segment: str, deepest: int) -> list[float]:
-        books, counters = self._books, self._books.counters
-        tally = counters.peek(segment)
-        if tally.fast is not None and not tally.fast.sure:
-            tally.renew_fast()
-        number = counters.others + counters.begun + 1
-        p = books.ledger.chooser.distribution(counters, tally, number, books.ledger.prices, deepest)
-        return books.opener.with_full_runs(p, number)
+        return self._knowledge.advice(segment)
 
     def best_stage(self, segment: str = "", reading: LiveReading = "weak-dominance") -> int:
         """Where to stop for good, by one reading of the evidence.
@@ -368,11 +301,7 @@ class Learner:
         >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).best_stage()
         1
         """
-        with self._books.ledger.lock:
-            self._books.settle()
-            tally = self._books.counters.peek(segment)
-            evidence = self._books.counters.evidence_for(tally)
-            return stage_by(reading, evidence, self._books.ledger.prices.costs)
+        return self._knowledge.best_stage(segment, reading)
 
     @overload
     def explain(self, about: str = "") -> Explanation: ...
@@ -390,46 +319,11 @@ class Learner:
         """
         if isinstance(about, Round):
             return [] if self._books.items is None else self._books.items.explain(about)
-        segment = about
-        books = self._books
-        with books.ledger.lock:
-            books.settle()
-            tally = books.counters.peek(segment)
-            evidence = books.counters.evidence_for(tally)
-            advice = self._advice(segment, self.stage_count - 1)
-            return explain(
-                segment,
-                self.stages,
-                self.policy.label(),
-                advice,
-                stage_by("weak-dominance", evidence, books.ledger.prices.costs),
-                evidence,
-                books.ledger.prices.costs,
-            )
+        return self._knowledge.explanation(about)
 
     def report(self, segment: str | None = None) -> LiveReport:
         """Counts of a segment, or of all together, and what advice would have saved."""
-        with self._books.ledger.lock:
-            self._books.settle()
-            tally = (
-                self._books.counters.pool if segment is None else self._books.counters.peek(segment)
-            )
-            ledger = self._books.ledger
-            prices, unrecorded = ledger.prices, ledger.keeper.unrecorded
-            last, through = prices.per_stage[-1], prices.cumulative[-1]
-            report = report_of(
-                tally, self.stages, self.settings.promise, last, through, self.settings.calls
-            )
-            if segment is not None or not unrecorded:
-                return report
-            # Money is counted when it is spent, whether or not the round could be kept.
-            return replace(
-                report,
-                spent=ledger.spent,
-                unrecorded=unrecorded,
-                saved_alone=(report.rounds + unrecorded) * last - ledger.spent,
-                saved_through=(report.rounds + unrecorded) * through - ledger.spent,
-            )
+        return self._knowledge.report(segment)
 
     def add_evidence(self, evidence: Evidence, segment: str = "") -> None:
         """Start from evidence gathered elsewhere (a log, another learner, other prices)."""
@@ -446,17 +340,7 @@ class Learner:
 
     def to_form(self) -> dict[str, Any]:
         """What a snapshot holds, as JSON would."""
-        books = self._books
-        with books.ledger.lock:
-            books.settle()
-            state = counters_to_form(books.counters)
-            if books.ledger.watch is not None:
-                for name, part in state["segments"].items():
-                    part["drift"] = books.ledger.watch.form_of(name)
-            form = {"settings": self.settings.to_form(), "seed": books.ledger.seed, "state": state}
-            if books.items is not None:
-                form["items"] = books.items.to_form()
-            return form
+        return snapshot_of(self._books)
 
     def load(self, path: str | Path, *, fork: int | None = None) -> None:
         """Go on from a snapshot, in the place of all that this learner knew.
@@ -479,20 +363,7 @@ class Learner:
     ) -> None:
         """Go on from what `to_form` gave; see `load`."""
         self._refuse_store()
-        self.settings.check_same(form["settings"], what, exactly=fork is None)
-        seed = whole_number("seed", form["seed"] if fork is None else fork, least=0)
-        books = self._books
-        with books.ledger.lock:
-            books.settle()
-            counters = restored(books.counters, form["state"])
-            watch = books.ledger.watch and DriftWatch(self.stage_count, books.ledger.watch.settings)
-            if watch is not None:
-                for name, part in form["state"]["segments"].items():
-                    if part.get("drift") is not None:
-                        watch.restore(name, part["drift"])
-            if books.items is not None:
-                books.items.restore(form.get("items"))
-            books.ledger.replace(counters, watch, seed)
+        resume_from(self._books, form, what, fork=fork)
 
     def refresh(self) -> None:
         """Write what is queued, and read what others have added to a shared store."""
@@ -505,13 +376,7 @@ class Learner:
 
     def keep_promise(self) -> None:
         """The same where the store's durability is "round"; else, no round is late afterwards."""
-        queue = self._books.queue
-        if queue is None:
-            return
-        if queue.store.writing.durability == "round":
-            queue.flush()
-        else:
-            queue.catch_up()
+        self._books.ledger.keeper.keep_promise()
 
     @property
     def store_status(self) -> StoreStatus:

@@ -18,7 +18,7 @@ _LEAST_PROBABILITY = 1e-300  # its inverse is finite
 def check_cost(field: str, value: Any, most: float = LARGEST_COST) -> float:
     """A cost that can be counted.
 
-    >>> checkcheck_cost("cost", 1e308)
+    >>> check_cost("cost", 1e308)
     Traceback (most recent call last):
     ...
     stopwise.checks.StopwiseError: cost: got 1e+308, but need a number from 0 to 1e+100

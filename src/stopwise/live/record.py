@@ -15,7 +15,6 @@ from stopwise.checks import (
     known_keys,
     parse_json_object,
 )
-from stopwise.live.counters.pairs import Added, added_by, bits, pair_list, pair_number
 from stopwise.live.items.row import ItemRow
 from stopwise.live.limits import (
     LARGEST_ROUND_COST,
@@ -23,6 +22,7 @@ from stopwise.live.limits import (
     check_cost,
     check_probability,
 )
+from stopwise.live.pairs import Added, added_by, bits, pair_list, pair_number
 
 MOST_STAGES = 1000
 
@@ -60,7 +60,7 @@ class RoundRecord:
         skipped: bits of the stages before the last called that were not called, where stages can be
             called alone.
         answered: bits of the stages that answered (did not abstain, did not fail).
-        disagreed: bits of the pairs of answers that differed, see `stopwise.live.counters.pairs`.
+        disagreed: bits of the pairs of answers that differed, see `stopwise.live.pairs`.
         failed: bits of the stages that raised or ran out of time.
         undecided: bits of the pairs of answers of which the comparator could not say.
         costs: what each call really cost, where it was reported; None elsewhere.

@@ -17,7 +17,7 @@ from stopwise.arrays import IntArray
 from stopwise.evidence import Evidence
 from stopwise.live.calling.stage import Reported, Stage
 from stopwise.live.cascade import Cascade
-from stopwise.live.learner import DEFAULT_POLICY
+from stopwise.live.parts import DEFAULT_POLICY
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.situation import SituationPolicy, StoppingRule
 from stopwise.policies.registry import make_policy

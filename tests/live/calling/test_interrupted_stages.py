@@ -301,6 +301,7 @@ def test_calls_that_failed_and_were_made_again_are_paid_when_the_last_is_interru
     assert cascade.learner.report().spent == 4.5
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a finaliser
 @pytest.mark.parametrize("kind", ["log", "sqlite"])
 def test_memory_equals_the_file_after_interrupts(kind: str, tmp_path: Path) -> None:
     def store() -> RoundLog | SqliteStore:

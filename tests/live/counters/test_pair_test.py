@@ -11,7 +11,7 @@ from scipy.special import betainc, betaincc
 
 from stopwise.live.counters.carried import FastTs
 from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest
-from stopwise.live.counters.pairs import added_by
+from stopwise.live.pairs import added_by
 from stopwise.policies import UssTs
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stopwise.live.counters.pairs import added_by, compare_answers
 from stopwise.live.counters.prefixes import Prefixes
+from stopwise.live.pairs import added_by, compare_answers
 
 COSTS = [0.0, 1.0, 5.0]
 outputs = st.one_of(

@@ -13,8 +13,8 @@ from stopwise import Evidence, StopwiseError
 from stopwise.live.counters.layout import layout_of
 from stopwise.live.counters.lending import lent_evidence
 from stopwise.live.counters.many import count_columns
-from stopwise.live.counters.pairs import added_by, compare_answers
 from stopwise.live.counters.tally import LARGEST, Tally, checked_counters
+from stopwise.live.pairs import added_by, compare_answers
 from stopwise.live.record import RoundRecord
 
 COSTS = (0.5, 1.5, 4.0)

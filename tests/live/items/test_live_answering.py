@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_up_cascades import made_up
+from made_up_cascades import made_up, stages_over
 from stopwise.costs import Costs
-from stopwise.live import Cascade, Learner, Reported, RoundLog, Stage
+from stopwise.live import Cascade, Learner, RoundLog, Stage
 from stopwise.policies.per_item.learning import run_over
 from stopwise.policies.per_item.policy import PerItem
 
@@ -20,17 +20,7 @@ ROWS = made_up(COUNT, (0.8, 1.2, 1.6, -0.6), labels=6, seed=2)[0]
 
 
 def stages(fail_at: int = -1) -> list[Stage]:
-    def make(at: int) -> Stage:
-        def call(item: int) -> Reported:
-            if at == fail_at:
-                raise ValueError("no")
-            assert ROWS.confidences is not None
-            label = ROWS.labels[ROWS.codes[item, at]]
-            return Reported(label, confidence=float(ROWS.confidences[item, at]))
-
-        return Stage(NAMES[at], call, cost=STAGES[NAMES[at]])
-
-    return [make(at) for at in range(4)]
+    return stages_over(ROWS, NAMES, tuple(STAGES.values()), fail_at)
 
 
 class Coins:

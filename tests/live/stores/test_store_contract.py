@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_kinds import STAGES, kill_test, kind, play, postgres, shared
+from store_kinds import kind, play, postgres
 
 from stopwise import Evidence, StopwiseError
-from stopwise.live import BudgetError, Drift, Learner, PostgresStore, StoreError
+from stopwise.live import BudgetError, Drift, StoreError
 
 
 def test_a_restart_has_all_rounds_and_the_same_decisions(kind, play):
@@ -34,34 +34,6 @@ def test_a_restart_has_all_rounds_and_the_same_decisions(kind, play):
     records = list(kind.store().read_rounds())
     assert len(records) == 50
     assert Evidence.from_prefixes(3, [r.outputs for r in records if not r.segment]) == evidence
-    again.close()
-
-
-def test_a_batch_that_is_tried_again_after_a_lost_commit_counts_once(shared, play):
-    learner = shared.learner(keep_rounds=True)
-    play(learner, 5)
-    store = learner._books.queue.store
-    append = store.append
-    lost: list[Any] = []
-
-    def append_and_lose_the_answer(first, records):
-        alarms = append(first, records)
-        if len(lost) < 3:
-            lost.append(first)
-            raise ConnectionError("the answer to COMMIT was lost")
-        return alarms
-
-    store.append = append_and_lose_the_answer
-    for _ in range(3):
-        with pytest.raises(StoreError, match="queued and tried again: the answer to COMMIT"):
-            play(learner, 1)
-    play(learner, 4)
-    assert learner.store_status.queued == 0
-    evidence = learner.evidence()
-    learner.close()
-    again = shared.learner()
-    assert (again.rounds, again.evidence()) == (12, evidence)
-    assert len(list(shared.store().read_rounds())) == 12
     again.close()
 
 
@@ -195,106 +167,6 @@ def test_rounds_of_many_threads_are_written_together(kind):
     learner.close()
 
 
-def test_learners_that_share_see_each_other(shared, play):
-    one, two = shared.learner(keep_rounds=True), shared.learner(keep_rounds=True)
-    play(one, 10)
-    play(two, 10, "s")
-    assert two.rounds == 20  # its rounds met those of the other
-    one.refresh()
-    assert one.evidence() == two.evidence()
-    assert one.evidence("s") == two.evidence("s")
-    assert one.begin().number == 21
-    names = {(record.writer, record.sequence) for record in shared.store().read_rounds()}
-    assert len(names) == 20
-    assert one._books.writer != two._books.writer
-    one.close()
-    two.close()
-
-
-def test_only_segments_that_changed_are_read_again(shared, play):
-    one, two = shared.learner(), shared.learner()
-    for at in range(30):
-        play(one, 1, f"s{at}")
-    two.refresh()
-    counters = two._books.queue.store._rows
-    read = []
-    by_segment = counters.by_segment
-
-    def read_by_segment(rows):
-        read.append(list(rows))
-        return by_segment(read[-1])
-
-    counters.by_segment = read_by_segment
-    play(one, 1, "s3")
-    play(two, 1, "s4")
-    assert {segment for rows in read for segment, _, _ in rows} == {"s3", "s4"}
-    assert two.evidence("s3") == one.evidence("s3")
-    one.close()
-    two.close()
-
-
-def test_one_name_used_twice_at_the_same_time_is_refused(shared, play):
-    one = shared.learner(writer="web")
-    play(one, 3)
-    with pytest.raises(StopwiseError, match="using the writer's name 'web'"):
-        shared.learner(writer="web")
-    play(one, 3)
-    one.close()
-    again = shared.learner(writer="web")
-    assert again.rounds == 6
-    again.close()
-
-
-def test_half_lives_are_exact_between_processes(shared, play):
-    settings = {"learner": {"half_life": 10.0}}
-    one, two = shared.learner("fixed", **settings), shared.learner("fixed", **settings)
-    alone = []
-    for at in range(12):
-        play((one, two)[at % 2], at, outputs=("x", "xy"[at % 2], "y"))
-        alone += [at % 2] * at
-    two.refresh()
-    weights = [0.5 ** (age / 10) for age in range(len(alone))][::-1]
-    recent = two._books.counters.peek("").recent_evidence()
-    assert recent.seen[0, 1] == pytest.approx(sum(weights), rel=1e-12)
-    disagreed = sum(w for w, odd in zip(weights, alone, strict=True) if odd)
-    assert recent.disagreed[0, 1] == pytest.approx(disagreed, rel=1e-12)
-    one.close()
-    two.close()
-
-
-def test_counters_by_the_hour_sum_to_the_totals(shared, play):
-    learner = shared.learner(learner={"half_life": 5.0})
-    play(learner, 9)
-    play(learner, 4, "s")
-    hours = learner._books.queue.store.read_hours()
-    learner.close()
-    total = sum(row["value"] for row in hours if row["counter"] == "rounds")
-    assert total == 13
-    assert not any(row["counter"].startswith("recent") for row in hours)
-    assert all(abs(row["hour"] - time.time()) < 7300 for row in hours)
-    assert {row["segment"] for row in shared.store().read_hours("s")} == {"s"}
-
-
-def test_a_budget_holds_over_all_who_share_it(shared, play):
-    learners = [
-        shared.learner("fixed", stages=[1, 1], learner={"run_budget": 100}) for _ in range(4)
-    ]
-    spent = 0
-    live = list(learners)
-    while live:
-        for learner in list(live):
-            try:
-                spent += 1 + play(learner, 1)[0]
-            except BudgetError:
-                live.remove(learner)
-    assert 90 <= spent <= 100
-    for learner in learners:
-        learner.close()
-    again = shared.learner("fixed", stages=[1, 1], learner={"run_budget": 100})
-    assert again.report().spent == spent
-    again.close()
-
-
 def test_a_budget_holds_when_rounds_cannot_be_recorded(kind):
     learner = kind.learner(
         "fixed", stages=[1, 1], learner={"run_budget": 10}, durability="behind", queue=2
@@ -376,57 +248,3 @@ def test_reading_half_of_the_rounds_stands_in_nobodys_way(kind, play):
     assert learner.rounds == 310 + 10 * kind.shared
     assert len(list(reading)) >= 9
     learner.close()
-
-
-def test_killed_at_random_moments_with_postgres(postgres, tmp_path):
-    """A few kills; `benchmarks/kill_test.py` does 300."""
-    url = postgres.new_database()
-    kill_test.kill_often(tmp_path / "postgres", url, kills=6, seed=1)
-
-
-def test_a_database_that_is_stopped_at_once_loses_nothing(postgres, play):
-    if not postgres.ours:
-        pytest.skip("the server that STOPWISE_TEST_POSTGRES names is not ours to stop")
-    settings = {"keep_rounds": True, "patience": 3.0}
-    url = postgres.new_database()
-    learner = Learner(STAGES, seed=1, store=PostgresStore(url, durability="behind", **settings))
-    play(learner, 100)
-    postgres.stop("immediate")
-    play(learner, 50)
-    with pytest.raises(StoreError):
-        learner.flush()
-    assert learner.store_status.queued >= 50
-    postgres.start()
-    deadline = time.monotonic() + 60
-    while learner.store_status.queued and time.monotonic() < deadline:
-        time.sleep(0.05)
-    evidence = learner.evidence()
-    learner.close()
-    again = Learner(STAGES, seed=1, store=PostgresStore(url, **settings))
-    assert (again.rounds, again.evidence()) == (150, evidence)
-    again.close()
-    assert len(list(PostgresStore(url).read_rounds())) == 150
-
-
-def test_a_connection_that_is_cut_counts_every_round_once(postgres, play):
-    import psycopg
-
-    url = postgres.new_database()
-    learner = Learner(STAGES, seed=1, store=PostgresStore(url, keep_rounds=True))
-    with psycopg.connect(postgres.url, autocommit=True) as other:
-        for _ in range(10):
-            play(learner, 3)
-            other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE application_name = 'stopwise'"
-            )
-            with suppress(StoreError):
-                play(learner, 1)
-    learner.flush()
-    assert learner.store_status.failures > 0
-    assert learner.rounds == 40
-    evidence = learner.evidence()
-    learner.close()
-    again = Learner(STAGES, seed=1, store=PostgresStore(url))
-    assert (again.rounds, again.evidence()) == (40, evidence)
-    again.close()

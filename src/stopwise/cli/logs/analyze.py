@@ -100,7 +100,7 @@ def command(
 
 
 def _is_snapshot(source: str) -> bool:
-    """Whether a file is what a learner saved; a file that cannot be read is told of later."""
+    """Whether a file is what a learner saved; a file that cannot be read is reported later."""
     from stopwise.logs.reading.live import find_stored
 
     return Path(source).is_file() and find_stored(source) is not None

@@ -17,7 +17,7 @@ from stopwise.checks import whole_number
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.items import SegmentOf, Segments, parts, parts_async
 from stopwise.live.batching.progress import Progress, reporting
-from stopwise.live.calling.answer import Answer
+from stopwise.live.running.answer import Answer
 
 RunBatch = Callable[[Any, Any], Batch]
 RunBatchAsync = Callable[[Any, Any], Awaitable[Batch]]

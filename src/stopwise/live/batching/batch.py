@@ -10,7 +10,7 @@ import numpy as np
 
 from stopwise.costs import FloatArray
 from stopwise.live.batching.columns import join
-from stopwise.live.calling.answer import Answer
+from stopwise.live.running.answer import Answer
 from stopwise.problem import IntArray
 
 

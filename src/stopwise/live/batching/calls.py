@@ -11,15 +11,15 @@ from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.items import each
 from stopwise.live.batching.steps import CallBatch, CallEach, Conclude, Step, Steps
 from stopwise.live.calling import background
-from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import StageCaller, failure
 from stopwise.live.calling.errors import NoAnswerError, describe
 from stopwise.live.calling.jobs import Attempt
 from stopwise.live.calling.outputs import check_outputs
 from stopwise.live.calling.result import CallResult
-from stopwise.live.calling.runner import RoundRunner
 from stopwise.live.interrupts import SharedNote
 from stopwise.live.round import Round
+from stopwise.live.running.answer import Answer
+from stopwise.live.running.runner import RoundRunner
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

@@ -18,14 +18,14 @@ import numpy as np
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.columns import OutputColumns
 from stopwise.live.batching.items import take
-from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.result import CallResult, results_of
-from stopwise.live.calling.runner import RoundRunner
 from stopwise.live.choosing.budgets import BudgetError
 from stopwise.live.interrupts import CallNote, Note, calls_begun
 from stopwise.live.record import RoundOutcome
 from stopwise.live.round import Round
+from stopwise.live.running.answer import Answer
+from stopwise.live.running.runner import RoundRunner
 from stopwise.problem import IntArray
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from stopwise.checks import fail
+from stopwise.live.choosing.item_decider import ItemDecider
+from stopwise.live.choosing.lone_decider import LoneDecider
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.comparing.reader import Reader
-from stopwise.live.items.decider import ItemDecider
-from stopwise.live.items.lone import LoneDecider
 from stopwise.live.items.rules import AnyRule
 from stopwise.live.settings import LearnerSettings
 from stopwise.policies.base import Policy

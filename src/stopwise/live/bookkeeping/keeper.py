@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.budgets import Budgets
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Attached, Changes, Store, StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue
@@ -100,6 +100,16 @@ class Keeper:
             queue.wake()
             if wait:
                 queue.catch_up()
+
+    def keep_promise(self) -> None:
+        """Wait for all rounds where durability is "round"; else until none of them is late."""
+        queue = self.queue
+        if queue is None:
+            return
+        if queue.store.writing.durability == "round":
+            queue.flush()
+        else:
+            queue.catch_up()
 
     async def kept(self, place: int) -> None:
         """The same without standing in the way of an event loop."""

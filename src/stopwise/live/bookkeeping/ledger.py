@@ -15,12 +15,12 @@ from stopwise.live.bookkeeping.keeper import Keeper
 from stopwise.live.bookkeeping.listeners import Listeners
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import Chooser
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.counters.carried import Limits, warm_up
 from stopwise.live.counters.carrying import carrier
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.forking import watch_forks
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.record import added_of
 from stopwise.live.round import dropped_rounds

@@ -9,9 +9,9 @@ from typing import Any
 from stopwise.checks import fail
 from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.lone_calls import LoneCalls
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.carrying import has_clock
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.round import Books, Round
 from stopwise.problem import IntArray
 

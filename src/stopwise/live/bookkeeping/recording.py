@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from stopwise.evidence import ABSTAINED
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.comparing.reader import Comparison, Reader
-from stopwise.live.counters.pairs import Added
-from stopwise.live.items.decider import ItemDecider
+from stopwise.live.pairs import Added
 from stopwise.live.record import RoundRecord, agreed
 from stopwise.live.round import Round
 from stopwise.live.settings import Mode

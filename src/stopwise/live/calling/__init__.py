@@ -1,1 +1,1 @@
-"""Calling stages: what a stage is, how it is called, and what its results do to a round."""
+"""Calling stages: what a stage is, how it is called, and what came of the call."""

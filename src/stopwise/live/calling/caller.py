@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from stopwise.live.calling import background
-from stopwise.live.calling.clocks import Clock, Working
+from stopwise.live.calling.clocks import Clock
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
 from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt
+from stopwise.live.calling.limited import awaited, begin_awaited, late, least, noted
 from stopwise.live.calling.outputs import check_output, check_outputs, is_awaitable, vector_shape
 from stopwise.live.calling.result import CallResult, Together, outputs_of, result_of
 from stopwise.live.calling.retrying import BreakerState, Tries
@@ -18,7 +19,6 @@ from stopwise.live.calling.stage import Stage
 from stopwise.live.calling.threads import Threads
 from stopwise.live.interrupts import (
     UNREAD,
-    Begun,
     CallNote,
     Note,
     SharedNote,
@@ -244,14 +244,14 @@ class StageCaller:
 
     def _once(self, at: int, given: Any, tries: Tries, note: Note) -> Attempt:
         stage, begun = self.stages[at], (at, tries.calls + 1)
-        seconds = _least(stage.timeout, tries.limit())
+        seconds = least(stage.timeout, tries.limit())
         if seconds is None:
             tried = attempt(stage.call, given, note, begun)
         else:
             within = self.threads.call(
-                _noted(stage.call, note, begun), given, self._left[at], seconds
+                noted(stage.call, note, begun), given, self._left[at], seconds
             )
-            tried = within or _late(seconds)
+            tried = within or late(seconds)
         if tried.error is None and is_awaitable(tried.value):
             return self._await_here(at, tried, seconds)
         return tried
@@ -259,25 +259,25 @@ class StageCaller:
     def _await_here(self, at: int, tried: Attempt, seconds: float | None) -> Attempt:
         """A plain stage returned something to await (`lambda text: client.ask(text)`)."""
         fix = f"stage {self.stages[at].name} returned an awaitable; await answer_async instead"
-        return background.run(_awaited(tried, seconds), fix)
+        return background.run(awaited(tried, seconds), fix)
 
     async def _once_async(self, at: int, given: Any, tries: Tries, note: Note) -> Attempt:
         stage, limit, begun = self.stages[at], tries.limit(), (at, tries.calls + 1)
-        seconds = _least(stage.timeout, limit)
+        seconds = least(stage.timeout, limit)
         if self.is_async[at]:
             interrupts: list[BaseException] = []
-            work = _begin(stage.call, given, note, begun, interrupts)
-            tried = await _awaited(Attempt(work, None, 0.0), seconds)
+            work = begin_awaited(stage.call, given, note, begun, interrupts)
+            tried = await awaited(Attempt(work, None, 0.0), seconds)
             if interrupts:
                 raise interrupts[0]
             return tried
         found = await self.threads.call_async(
-            _noted(stage.call, note, begun), given, self._left[at], stage.timeout, limit
+            noted(stage.call, note, begun), given, self._left[at], stage.timeout, limit
         )
         if found is None:
-            return _late(seconds or 0.0)
+            return late(seconds or 0.0)
         if found.error is None and is_awaitable(found.value):
-            return await _awaited(found, seconds)
+            return await awaited(found, seconds)
         return found
 
     # ---- results -----------------------------------------------------------------------------
@@ -339,70 +339,7 @@ def failure(tried: Attempt, cost: float | None) -> CallResult:
     return CallResult(None, cost, error, seconds=tried.seconds)
 
 
-def _noted(function: Callable[[Any], Any], note: Note, begun: Begun) -> Callable[[Any], Any]:
-    """The same function for another thread; after an interrupt here it is not called any more."""
-    shared = SharedNote()
-    shared.begun = (begun[0], begun[1] - 1)  # calls that failed
-    note.begun = shared
-
-    def call(item: Any) -> Any:
-        shared.begun = begun
-        return function(item)
-
-    return call
-
-
-async def _begin(
-    function: Callable[[Any], Any],
-    item: Any,
-    note: Note,
-    begun: Begun,
-    interrupts: list[BaseException],
-) -> Any:
-    """Call and await an async function. Only awaiting begins its work, maybe some time later."""
-    try:
-        note.begun = begun
-        return await function(item)
-    except BaseException as error:
-        if before_first_line(error):
-            note.begun = (begun[0], begun[1] - 1)
-            interrupts.append(error)
-        raise
-
-
 def _raise_error(job: Job) -> None:
     assert job.result is not None
     if job.result.error is not None:
         raise job.result.error
-
-
-async def _awaited(tried: Attempt, seconds: float | None) -> Attempt:
-    """Await what a call returned."""
-    if tried.error is not None:
-        return tried
-    working = Working(tried.value)
-    try:
-        value = await (
-            working if seconds is None else asyncio.wait_for(_result_of(working), seconds)
-        )
-    except Exception as error:
-        if not is_failure(error):
-            raise
-        spent = tried.seconds + working.seconds
-        if isinstance(error, TimeoutError) and not error.args and seconds is not None:
-            return _late(seconds, spent)
-        return Attempt(None, error, spent)
-    return Attempt(value, None, tried.seconds + working.seconds)
-
-
-async def _result_of(working: Working) -> Any:
-    return await working
-
-
-def _late(seconds: float, spent: float | None = None) -> Attempt:
-    error = TimeoutError(f"no output within {seconds:g} s")
-    return Attempt(None, error, seconds if spent is None else spent)
-
-
-def _least(one: float | None, two: float | None) -> float | None:
-    return one if two is None else two if one is None else min(one, two)

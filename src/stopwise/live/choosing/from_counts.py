@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stopwise.live.counters.pair_test import one_tail
-from stopwise.live.counters.pairs import pair_number
+from stopwise.live.pairs import pair_number
 from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_jump import UssTsJump

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from stopwise.costs import Costs
-from stopwise.live.counters.pairs import pair_list
 from stopwise.live.counters.tally import Tally
+from stopwise.live.pairs import pair_list
 from stopwise.live.settings import LearnerSettings
 
 

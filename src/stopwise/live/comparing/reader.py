@@ -11,8 +11,8 @@ from stopwise.evidence import ABSTAINED
 from stopwise.live.calling.errors import describe, warn
 from stopwise.live.comparing.comparator import Comparator, Judged, MisusedComparatorError
 from stopwise.live.comparing.votes import majority_vote
-from stopwise.live.counters.pairs import compare_answers, pair_number
 from stopwise.live.interrupts import from_signal, is_failure
+from stopwise.live.pairs import compare_answers, pair_number
 
 Combine = Callable[[Sequence[Any]], Any]
 

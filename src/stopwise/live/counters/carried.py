@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest, tails
-from stopwise.live.counters.pairs import Added, pair_list, pair_number
+from stopwise.live.pairs import Added, pair_list, pair_number
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_jump import UssTsJump
 

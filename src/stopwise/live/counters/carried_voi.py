@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from stopwise.live.counters.carried import Carried, Current, Limits
 from stopwise.live.counters.pair_test import PairTest
-from stopwise.live.counters.pairs import Added, pair_number
+from stopwise.live.pairs import Added, pair_number
 from stopwise.policies.voi import (
     LATE_CAUTION,
     UssVoiAnytime,

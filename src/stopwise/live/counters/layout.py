@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from stopwise.live.counters.pairs import pair_count, pair_list
 from stopwise.live.items.figures import NAMES as ITEMS
 from stopwise.live.items.figures import SUMS
 from stopwise.live.items.promise import PROMISE_NAMES
+from stopwise.live.pairs import pair_count, pair_list
 
 _SINGLES = (
     "rounds", "switched", "switched_twice", "abandoned", "spent",

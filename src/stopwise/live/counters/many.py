@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from stopwise.agreement import count_partition, distinct, partitions
-from stopwise.live.counters.pairs import pair_number
 from stopwise.live.counters.tally import Tally
+from stopwise.live.pairs import pair_number
 from stopwise.problem import IntArray
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stopwise.live.counters.pairs import Added, added_by, compare_answers
+from stopwise.live.pairs import Added, added_by, compare_answers
 from stopwise.live.record import RoundOutcome
 
 _MOST = 512

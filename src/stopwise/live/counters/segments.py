@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Unpack
 
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
-from stopwise.live.counters.lending import lent_counts, lent_evidence
-from stopwise.live.counters.pairs import Added
+from stopwise.live.counters.segment_tallies import SegmentTallies, TallyKind
 from stopwise.live.counters.tally import Tally, checked_counters
+from stopwise.live.pairs import Added
 from stopwise.live.record import RoundRecord
-from stopwise.policies.base import Policy
-
-_LOG = logging.getLogger("stopwise.live")
-OTHER = "other"
-"""Where rounds are counted once there are `most` segments."""
 
 _MANY = 256
 _FEW = 8
@@ -32,45 +26,23 @@ class Counted(Protocol):
     counted: bool
 
 
-class SegmentCounters:
-    """The memory of a learner.
+class SegmentCounters(SegmentTallies):
+    """The memory of a learner: the tallies, and rounds on their way into them.
 
     Whatever changes several tallies at once (a segment and the sum of all) is worked out first and
     then noted as one list of replacements: an interrupt at any moment leaves either all old values
     or a list from which `settle` goes on.
 
-    Args:
-        count: how many stages.
-        discount: see `Tally`.
-        strength: how many rounds the other segments' evidence may count for in one segment.
-        recorder: a policy that counts rounds in its own way, or None.
-        fast: makes the carried distribution of a segment, or None where the policy has none.
-        most: beyond this many, new segments are counted together.
+    Arguments are those of `SegmentTallies`.
     """
 
     __slots__ = (
-        "_fast", "_full", "_replacements", "begun", "discount", "free", "most", "moved", "order",
-        "others", "pending", "pending_cost", "pool", "quiet", "recorder", "records", "stage_count",
-        "strength", "tallies",
+        "_replacements", "begun", "free", "moved", "order", "others", "pending", "pending_cost",
+        "quiet", "records",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        count: int,
-        *,
-        discount: float = 1.0,
-        strength: float = 0.0,
-        recorder: Policy | None = None,
-        fast: Callable[[], Carried] | None = None,
-        most: int = 10_000,
-    ) -> None:
-        self.stage_count = count
-        self.discount = discount
-        self.strength = strength
-        self.recorder = recorder
-        self.most = most
-        self._fast = fast
-        self._full = False
+    def __init__(self, count: int, **kind: Unpack[TallyKind]) -> None:
+        super().__init__(count, **kind)
         self._replacements: Sequence[tuple[Tally, list[Any]]] = ()
         # Rounds that have ended and are yet to be added up. Of most there is only what they add:
         # `quiet` ones saw no pair. Of others there is a record. The first `moved` of `pending` have
@@ -85,8 +57,6 @@ class SegmentCounters:
         self.order = 0
         self.begun = 0
         self.others = 0  # rounds that other writers of a shared store have finished
-        self.tallies: dict[str, Tally] = {}
-        self.pool = Tally(count)
 
     def empty(self) -> SegmentCounters:
         """Another memory of the same kind that knows nothing yet."""
@@ -98,69 +68,6 @@ class SegmentCounters:
             fast=self._fast,
             most=self.most,
         )
-
-    def place(self, segment: str) -> str:
-        """Where rounds of a segment are counted: there, or with others where there are too many.
-
-        >>> counters = SegmentCounters(2, most=1)
-        >>> tally = counters.tally("a")
-        >>> counters.place("a"), counters.place("b")
-        ('a', 'other')
-        """
-        if not isinstance(segment, str):
-            check_segment(segment)
-        tallies = self.tallies
-        if segment in tallies or len(tallies) < self.most:
-            return segment
-        if not self._full:
-            self._full = True
-            _LOG.warning(
-                "there are %d segments (max_segments): new ones are counted together, as %r",
-                len(tallies), OTHER,
-            )  # fmt: skip
-        return OTHER
-
-    def tally(self, segment: str) -> Tally:
-        """The counters of a segment, which begins here if it is new."""
-        found = self.tallies.get(segment)
-        if found is None:
-            check_segment(segment)
-            found = self._new_tally()
-            pool = self.pool
-            if not self.tallies:
-                pool = found  # one segment is its own sum, and is not counted twice
-            elif len(self.tallies) == 1:
-                (first,) = self.tallies.values()
-                pool = Tally(self.stage_count, recorder=self.recorder)
-                pool.add(first)
-                if self.strength > 0:
-                    first.fast = found.fast = None
-            # Python runs signal handlers after calls, not between these assignments.
-            self.tallies[segment] = found
-            self.pool = pool
-        return found
-
-    def peek(self, segment: str) -> Tally:
-        """The counters of a segment for reading: a new one is shown but does not begin."""
-        if not isinstance(segment, str):
-            check_segment(segment)
-        return self.tallies.get(segment) or self._new_tally()
-
-    def _new_tally(self) -> Tally:
-        tally = Tally(self.stage_count, self.discount, self.recorder)
-        # Distributions are carried along only where a segment's own rounds alone move them.
-        if (
-            self._fast is not None
-            and self.discount == 1.0
-            and (self.strength == 0 or not self.tallies)
-        ):
-            tally.fast = self._fast()
-            tally.renew_fast()
-        return tally
-
-    def borrows(self, tally: Tally) -> bool:
-        """Whether a segment is lent evidence: there are others, and a strength above 0."""
-        return self.strength > 0 and any(other is not tally for other in self.tallies.values())
 
     # ---- counting ----------------------------------------------------------------------------
 
@@ -369,29 +276,6 @@ class SegmentCounters:
             pool.add(tally)
         self.pool = pool
 
-    # ---- reading -----------------------------------------------------------------------------
-
-    @property
-    def rounds(self) -> int:
-        """Rounds finished, by all writers."""
-        return self.pool.rounds
-
-    def counts_for(self, tally: Tally) -> tuple[list[float], list[float]]:
-        """The same, of pairs alone: how often they were seen, and disagreed."""
-        recent = self.discount != 1.0
-        at = tally.layout
-        first, second = (at.recent_seen, at.recent_disagreed) if recent else (at.seen, at.disagreed)
-        if not self.borrows(tally):
-            return tally.of_pairs(first), tally.of_pairs(second)
-        return lent_counts(tally, self.pool, self.strength, first, second)
-
-    def evidence_for(self, tally: Tally) -> Evidence:
-        """What a policy is to read for a segment: its own evidence and what the others lend."""
-        recent = self.discount != 1.0
-        if not self.borrows(tally):
-            return tally.recent_evidence() if recent else tally.evidence()
-        return lent_evidence(tally, self.pool, self.strength, recent=recent)
-
 
 def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:
     """The copy of a tally that is worked on."""
@@ -401,14 +285,3 @@ def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:
         copy.values = tally.values
         found = copies[id(tally)] = (tally, copy)
     return found[1]
-
-
-def check_segment(segment: object) -> None:
-    """Refuse a segment that no store can hold.
-
-    >>> check_segment("fi")
-    """
-    if not isinstance(segment, str):
-        raise fail("segment", segment, "text")
-    if "\0" in segment or any("\ud800" <= character <= "\udfff" for character in segment):
-        raise fail("segment", segment, "text without zero characters and lone surrogates")

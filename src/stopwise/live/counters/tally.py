@@ -11,9 +11,9 @@ from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.layout import layout_of
-from stopwise.live.counters.pairs import Added, added_by, pair_list, tokens
 from stopwise.live.items.figures import add_item
 from stopwise.live.items.promise import add_promise
+from stopwise.live.pairs import Added, added_by, pair_list, tokens
 from stopwise.live.record import RoundRecord, same_answer
 from stopwise.policies.base import Policy
 

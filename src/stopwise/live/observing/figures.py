@@ -8,8 +8,8 @@ from typing import Literal
 
 from stopwise.checks import whole_number
 from stopwise.live.cascade import Cascade
-from stopwise.live.counters.pairs import pair_list
 from stopwise.live.learner import Learner
+from stopwise.live.pairs import pair_list
 
 Shown = Mapping[str, Learner | Cascade] | Callable[[], Mapping[str, Learner | Cascade]]
 """Learners or cascades by the name they are shown under, or a function that gives them."""

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from stopwise.lazy import load
-from stopwise.live.calling.answer import Answer
-from stopwise.live.calling.runner import OnFailure
 from stopwise.live.calling.stage import Stage
 from stopwise.live.cascade import Cascade, CostSource
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.learner import DEFAULT_POLICY
+from stopwise.live.parts import DEFAULT_POLICY
+from stopwise.live.running.answer import Answer
+from stopwise.live.running.runner import OnFailure
 from stopwise.policies.base import Policy
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 
 from stopwise.checks import StopwiseError, fail, finite_number, whole_number
 from stopwise.evidence import Evidence
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.record import RoundRecord
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.connection import Connection

@@ -13,7 +13,7 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.live.record import RoundRecord
-from stopwise.live.stores.round_log import check_log_header
+from stopwise.live.stores.log_lines import check_log_header
 from stopwise.live.stores.snapshot import read_snapshot
 from stopwise.storage import write_whole
 

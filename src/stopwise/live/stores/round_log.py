@@ -14,10 +14,10 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.evidence import Evidence
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.limits import check_whole
-from stopwise.live.record import MOST_STAGES, RoundRecord, added_of
+from stopwise.live.record import RoundRecord, added_of
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import (
     Attached,
@@ -29,6 +29,13 @@ from stopwise.live.stores.base import (
     check_survives,
 )
 from stopwise.live.stores.holding import hold, let_go
+from stopwise.live.stores.log_lines import (
+    check_log_header,
+    evidence_of,
+    first_line,
+    has_begun,
+    read_rounds,
+)
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.situations.transitions import Transitions
 from stopwise.storage import flush_folder
@@ -38,10 +45,7 @@ try:
 except ImportError:  # not on Windows: there, running two writers is not caught
     fcntl = None  # type: ignore[assignment]
 
-VERSION = 1
-_KIND = "stopwise rounds"
 _AMOUNT = struct.Struct("d")
-_START = b'{"kind": "stopwise rounds"'
 
 
 class RoundLog:
@@ -119,10 +123,7 @@ class RoundLog:
             if items is not None:
                 items.forget()
             if not self._replay(settings, seed, counters):
-                header = {
-                    "kind": _KIND, "version": VERSION, "seed": seed, "settings": settings.to_form(),
-                }  # fmt: skip
-                self._write([json.dumps(header) + "\n"])
+                self._write([first_line(settings, seed)])
                 flush_folder(self.path.parent)
             if items is not None:
                 self._begin_items(items)
@@ -145,7 +146,7 @@ class RoundLog:
         with self.path.open("rb") as file:
             for at, line in enumerate(file):
                 if not line.endswith(b"\n"):
-                    if at == 0 and not _began(line):
+                    if at == 0 and not has_begun(line):
                         raise fail(
                             f"{self.path}", line[:40], "a log of rounds; it is left as it is"
                         )
@@ -165,7 +166,7 @@ class RoundLog:
     def _count(self, form: Any, counters: SegmentCounters, where: str) -> None:
         try:
             if "evidence" in form:
-                segment, evidence = _evidence_of(form)
+                segment, evidence = evidence_of(form)
                 counters.add_evidence(segment, evidence)
                 return
             if "transitions" in form:
@@ -336,68 +337,9 @@ class RoundLog:
             self.close()
 
 
-def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
-    """The rounds of a log, also while a learner writes it; a line cut short is left out.
-
-    >>> import tempfile
-    >>> from stopwise.live import Learner
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> learner = Learner([0, 1], "fixed", store=RoundLog(folder.name + "/rounds.jsonl"))
-    >>> with learner.begin() as round: round.observe("yes"); round.observe("no")
-    >>> learner.close()
-    >>> [record] = read_rounds(folder.name + "/rounds.jsonl")
-    >>> record.number, record.depth, record.disagreed
-    (1, 1, 1)
-    >>> folder.cleanup()
-    """
-    count = MOST_STAGES
-    with Path(path).open("rb") as file:
-        for at, line in enumerate(file):
-            if not line.endswith(b"\n"):
-                return
-            where = f"{path}, line {at + 1}"
-            form = parse_json_object(where, line)
-            if at == 0:
-                count = len(check_log_header(str(path), form)["stages"])
-            elif "evidence" not in form and "transitions" not in form:
-                try:
-                    record = RoundRecord.from_form(form, count)
-                except StopwiseError as error:
-                    raise StopwiseError(f"{where}: {error}") from None
-                yield record
-
-
-def check_log_header(what: str, form: Any) -> Any:
-    """The settings in the first line of a log; anything else is refused."""
-    if form.get("kind") != _KIND:
-        raise fail(f"{what}: kind", form.get("kind"), f"{_KIND!r}; is this a log of rounds?")
-    if form.get("version") != VERSION:
-        raise fail(
-            f"{what}: version", form.get("version"),
-            f"version {VERSION}, the only one that this release reads",
-        )  # fmt: skip
-    settings = form.get("settings")
-    stages = settings.get("stages") if isinstance(settings, dict) else None
-    if not isinstance(stages, list) or not 2 <= len(stages) <= MOST_STAGES:
-        raise fail(f"{what}: stages", stages, f"the names of 2 to {MOST_STAGES} stages")
-    return settings
-
-
 def _check_header(what: str, form: Any, settings: LearnerSettings, seed: int) -> None:
     # With the seed it was begun with, a learner goes on exactly; with another, it forks.
     settings.check_same(check_log_header(what, form), what, exactly=form.get("seed") == seed)
-
-
-def _began(line: bytes) -> bool:
-    """Whether a first line without its end is the beginning of one of ours."""
-    return line.startswith(_START) or _START.startswith(line)
-
-
-def _evidence_of(form: Any) -> tuple[str, Evidence]:
-    segment = form.get("segment", "")
-    if not isinstance(segment, str):
-        raise fail("segment", segment, "text")
-    return segment, Evidence.from_json(json.dumps(form["evidence"]))
 
 
 def _lock(file: int, path: Path) -> None:

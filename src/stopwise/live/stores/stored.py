@@ -20,7 +20,7 @@ from stopwise.live.stores.databases.counters import SqlCounters
 from stopwise.live.stores.databases.rounds import Asking
 from stopwise.live.stores.databases.rounds import read_rounds as read_rows
 from stopwise.live.stores.inspecting import is_sqlite
-from stopwise.live.stores.round_log import check_log_header, read_rounds
+from stopwise.live.stores.log_lines import check_log_header, read_rounds
 from stopwise.live.stores.snapshot import read_evidence, read_snapshot
 
 _STARTS = (b'{"kind": "stopwise rounds"', b'{"kind": "stopwise learner"')

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stopwise.checks import fail, finite_number, whole_number
-from stopwise.live.counters.pairs import pair_count, pair_list
 from stopwise.live.limits import check_whole
+from stopwise.live.pairs import pair_count, pair_list
 
 _DENSE = 8  # steps are kept so that gaps are at most this part of their age
 _RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun again

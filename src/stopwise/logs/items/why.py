@@ -11,7 +11,7 @@ from stopwise.situations.binning import ABSTAINED_LABEL, MISSING_BIN, OTHER_LABE
 from stopwise.situations.keys import decode
 
 MIXED = 0.95
-"""Where at least this share of a coarse situation's items is decided alike, it is told as one."""
+"""Where at least this share of a coarse situation's items is decided alike, it is shown as one."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class _Cell:
-    """Items that are told as one: which outputs agree, the bins of confidence, the labels."""
+    """Items that are shown as one: which outputs agree, the bins of confidence, the labels."""
 
     partition: tuple[int, ...]
     low: int
@@ -139,7 +139,7 @@ def _cell(
 
 
 def _joined(run: list[_Cell]) -> list[_Cell]:
-    """Neighbouring bins of confidence told as one."""
+    """Neighbouring bins of confidence shown as one."""
     result = [run[0]]
     for cell in run[1:]:
         before = result[-1]

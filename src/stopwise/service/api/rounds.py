@@ -90,13 +90,13 @@ async def observe(request: Request) -> Response:
             raise ProtocolError(
                 409, f"stage: this round calls {asked}", param="stage", code="stage_not_called"
             )
-        before = form["told"].get(str(stage))
+        before = form["reported"].get(str(stage))
         if before is not None and before != given:
             raise ProtocolError(
                 409, "stage: another output of this stage was given already", param="stage",
-                code="told_already",
+                code="reported_already",
             )  # fmt: skip
-        form["told"][str(stage)] = given
+        form["reported"][str(stage)] = given
 
     form = await asyncio.to_thread(service.open_rounds.change, cascade.name, round_id, change)
     if form is None:
@@ -166,7 +166,7 @@ def _form(decision: RequestDecision, epoch: str) -> dict[str, Any]:
         "first": decision.first,
         "depth": decision.depth,
         "deeper": 0,
-        "told": {},
+        "reported": {},
     }
 
 
@@ -200,7 +200,7 @@ def open_round(cascade: RunningCascade, round_id: str, form: dict[str, Any]) -> 
         "advised": None if advised is None else names[advised],
         "compared": not decision["uncounted"],
         "stages": list(called),
-        "told": [names[int(stage)] for stage in sorted(form["told"], key=int)],
+        "reported": [names[int(stage)] for stage in sorted(form["reported"], key=int)],
     }
 
 

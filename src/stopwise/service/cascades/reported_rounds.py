@@ -23,7 +23,7 @@ def finished_of(
     cascade: RunningCascade, round_id: str, form: dict[str, Any], who: str, abandoned: bool
 ) -> Finished:
     """An open round as a finished one. A stage in between that is missing counts as failed."""
-    reported = {int(stage): given for stage, given in form["told"].items()}
+    reported = {int(stage): given for stage, given in form["reported"].items()}
     calls = []
     for stage in range(form["first"], max(reported, default=form["first"] - 1) + 1):
         given = reported.get(stage)
@@ -60,7 +60,7 @@ def finished_of(
 def _reply(cascade: RunningCascade, finished: Finished, form: dict[str, Any]) -> dict[str, Any]:
     """The reply to whoever ends a round."""
     names, served = cascade.config.stage_names, finished.served
-    answer = None if served is None else form["told"][str(served)]["output"]
+    answer = None if served is None else form["reported"][str(served)]["output"]
     return {
         "round": finished.decision.id,
         "state": "ended",

@@ -13,9 +13,9 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.record import RoundRecord
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import Attached, Changes, Companion, StoreError, Writing

@@ -16,6 +16,7 @@ from typing import Any
 from stopwise.live.record import RoundRecord
 from stopwise.live.stores.base import Changes, Store, StoreError
 from stopwise.live.stores.queueing.draining import drain_at_exit, forget
+from stopwise.live.stores.queueing.thread import UNWRITTEN, let_store_go, run_queue
 from stopwise.live.stores.queueing.waiting import Result, WhenDone, report_to_loop
 from stopwise.live.watching.drift import DriftAlarm
 
@@ -100,7 +101,7 @@ class RoundQueue:
         if self._idle or last % writing.rounds == 0 or writing.durability == "round":
             self._idle = False
             with self._lock:
-                _UNWRITTEN.add(self)
+                UNWRITTEN.add(self)
                 self._start()
                 self._state.notify_all()
 
@@ -226,7 +227,7 @@ class RoundQueue:
 
         That is after all rounds are written: until then this queue is kept alive.
         """
-        self._at_end = weakref.finalize(self, _let_store_go, weakref.ref(self.store))
+        self._at_end = weakref.finalize(self, let_store_go, weakref.ref(self.store))
         self._at_end.atexit = False  # then, rounds are still to be written
 
     def stop(self) -> None:
@@ -241,7 +242,7 @@ class RoundQueue:
         if self._thread is None or not self._thread.is_alive():
             drain_at_exit(self, on_signal=self.store.writing.durability == "behind")
             self._thread = threading.Thread(
-                target=_run, args=(weakref.ref(self), self._state), daemon=True,
+                target=run_queue, args=(weakref.ref(self), self._state), daemon=True,
                 name="stopwise store",
             )  # fmt: skip
             self._thread.start()
@@ -378,7 +379,7 @@ class RoundQueue:
         self.last, self.kept = 0, 0
         self.failures, self.last_error = 0, None
         self._closing = threading.RLock()
-        _UNWRITTEN.discard(self)
+        UNWRITTEN.discard(self)
         self._reset()
         self.store.forked()
 
@@ -391,37 +392,3 @@ class RoundQueue:
         with contextlib.suppress(Exception):
             self.when_kept(self.last, lambda error: done.set())
             done.wait(seconds)
-
-
-_UNWRITTEN: set[RoundQueue] = set()
-"""Queues that are kept alive, because a learner may be dropped before its rounds are written."""
-
-
-def _let_store_go(store: weakref.ref[Store]) -> None:
-    found = store()
-    if found is not None:
-        with contextlib.suppress(Exception):
-            found.close()
-
-
-def _run(queue: weakref.ref[RoundQueue], state: threading.Condition) -> None:
-    """The thread: it does not keep its queue alive."""
-    while True:
-        found = queue()
-        if found is None or not found.written_by(threading.current_thread()):
-            return
-        try:
-            found.step()
-        except BaseException as error:  # noqa: BLE001  # without this thread nothing is written
-            found.survive(error)
-        with state:
-            # Looked at under the condition: what came meanwhile must not be slept over.
-            if found.ended:
-                _UNWRITTEN.discard(found)
-                return
-            rest = found.due()
-            if found.last <= found.kept:
-                _UNWRITTEN.discard(found)
-                del found
-            if rest > 0:
-                state.wait(min(rest, 1.0))

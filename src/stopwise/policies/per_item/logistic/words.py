@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 
 LEAST_WEIGHT = 0.05
-"""Weights that change odds by less than 5 % are not told."""
+"""Weights that change odds by less than 5 % are not named."""
 
 
 @dataclass(frozen=True)

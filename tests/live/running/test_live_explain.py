@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_up_cascades import made_up
+from made_up_cascades import made_up, stages_over
 from stopwise.costs import Costs
-from stopwise.live import Answer, Cascade, Reported, Stage
+from stopwise.live import Answer, Cascade, Stage
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.rule import Rule
 
@@ -25,17 +25,7 @@ RULE = Rule.fit(
 
 
 def stages(fail_at: int = -1) -> list[Stage]:
-    def make(at: int) -> Stage:
-        def call(item: int) -> Reported:
-            if at == fail_at:
-                raise ValueError("no")
-            assert ROWS.confidences is not None
-            label = ROWS.labels[ROWS.codes[item, at]]
-            return Reported(label, confidence=float(ROWS.confidences[item, at]))
-
-        return Stage(NAMES[at], call, cost=PER_STAGE[at])
-
-    return [make(at) for at in range(3)]
+    return stages_over(ROWS, NAMES, PER_STAGE, fail_at)
 
 
 def cascade(policy: Any = None, fail_at: int = -1, **more: Any) -> Cascade:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stopwise.live.calling.errors import describe
-from stopwise.live.items.explaining import DecisionExplanation, Decisions
 from stopwise.live.round import Advice
+from stopwise.live.running.explaining import DecisionExplanation, Decisions
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,8 +14,8 @@ import numpy as np
 
 from stopwise.checks import fail
 from stopwise.costs import Costs
+from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.comparing.reader import Reader
-from stopwise.live.items.decider import ItemDecider
 from stopwise.live.items.path import Deciding, Differ, ItemPath
 from stopwise.live.items.row import ItemRow
 from stopwise.live.record import RoundRecord

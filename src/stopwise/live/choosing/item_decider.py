@@ -8,16 +8,17 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
+from stopwise.live.choosing.promise_events import promise_events
 from stopwise.live.comparing.reader import Reader
-from stopwise.live.counters.pairs import added_by, pair_list
 from stopwise.live.items.counting import copy_of
 from stopwise.live.items.features import SEGMENT, check_cells
 from stopwise.live.items.memory import ItemMemory
 from stopwise.live.items.path import Deciding, ItemPath
-from stopwise.live.items.promise import LiveGuard, next_price, promise_events, standing
+from stopwise.live.items.promise import LiveGuard, next_price, standing
 from stopwise.live.items.regressing import known_so_far
 from stopwise.live.items.row import Features, ItemRow, checked_features
 from stopwise.live.items.shared import ItemState
+from stopwise.live.pairs import added_by, pair_list
 from stopwise.live.record import RoundRecord
 from stopwise.live.round import Round
 from stopwise.policies.per_item.agreement_guard import AgreementGuard

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Literal
 
 from stopwise.checks import StopwiseError
-from stopwise.live.calling.answer import Answer
 from stopwise.live.calling.errors import NoAnswerError, describe, warn
 from stopwise.live.calling.result import CallResult, Together
 from stopwise.live.comparing.comparator import MisusedComparatorError
 from stopwise.live.comparing.reader import NOT_COMPARED
 from stopwise.live.interrupts import calls_begun, from_signal
-from stopwise.live.items.explaining import Decisions
 from stopwise.live.learner import Learner
 from stopwise.live.record import RoundOutcome
 from stopwise.live.round import Round
+from stopwise.live.running.answer import Answer
+from stopwise.live.running.explaining import Decisions
 
 _NOTHING_ELSE = (None, None, None)  # no cost, no error, no confidence
 OnFailure = Literal["stop", "skip", "raise"]

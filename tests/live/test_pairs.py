@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stopwise.live.counters.pairs import (
+from stopwise.live.pairs import (
     added_by,
     bits,
     compare_answers,

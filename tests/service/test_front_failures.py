@@ -1,0 +1,104 @@
+"""Chat completions: upstreams that fail, come too late or point elsewhere; errors."""
+
+from __future__ import annotations
+
+import pytest
+from fake_upstream import FakeUpstream
+from front_requests import ASK, ask, seen, settled
+from service_helpers import Maker
+
+
+@pytest.mark.parametrize("way", ["deeper", "shallower"])
+def test_a_failure_is_replaced_by_another_stage(
+    make: Maker, upstream: FakeUpstream, way: str
+) -> None:
+    client, service = make(
+        models=["small", "middle", "large"], mode="enforce", policy="fixed:stage=1",
+        full_run_rate=0.0, on_failure=way,
+    )  # fmt: skip
+    upstream.answer = lambda model, body: {"status": 500} if model == "middle" else model
+    response = ask(client)
+    assert response.status_code == 200
+    expected = "large" if way == "deeper" else "small"
+    assert response.json()["choices"][0]["message"]["content"] == expected
+    assert response.headers["x-stopwise-stage"] == expected
+    settled(client, service)
+    evidence = service.cascades["support"].learner.evidence()
+    assert evidence.seen[0, 1] == 0  # a failure is never an agreement
+    assert evidence.seen[0, 2] == (1 if way == "deeper" else 0)
+    assert service.rounds.sums("support")["failed:1"] == 1
+
+
+def test_no_stage_answers(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(mode="shadow", sample=1.0)
+    upstream.answer = lambda model, body: {"status": 500}
+    response = ask(client)
+    assert response.status_code == 502
+    assert "secret words of upstream" not in response.text
+    assert response.json()["error"]["code"] == "no_answer"
+    upstream.answer = lambda model, body: {
+        "status": 400, "error": {"message": "bad schema", "type": "invalid_request_error"}
+    }  # fmt: skip
+    response = ask(client)
+    assert response.status_code == 400
+    assert response.json()["error"]["message"] == "bad schema"
+    upstream.answer = lambda model, body: {"drop": True}
+    assert ask(client).status_code == 502
+    # Our own key being wrong is not the client's business.
+    upstream.answer = lambda model, body: {"status": 401}
+    assert ask(client).status_code == 502
+    settled(client, service)
+    assert seen(service) == (0, 0)
+    assert service.rounds.sums("support")["unanswered"] == 4
+
+
+def test_redirects_are_never_followed(make: Maker, upstream: FakeUpstream) -> None:
+    client, _ = make(mode="shadow", sample=0.0)
+    upstream.answer = lambda model, body: {"status": 302}
+    assert ask(client).status_code == 502
+    assert "ELSEWHERE" not in upstream.models()
+
+
+def test_timeouts(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(mode="shadow", sample=0.0)
+    for stage in service.cascades["support"].config.stages:
+        object.__setattr__(stage.upstream, "timeout", 0.2)
+    upstream.answer = lambda model, body: {"hang": 5}
+    response = ask(client)
+    assert response.status_code == 504
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param"),
+    [
+        (b"{", 400, None),
+        (b"[]", 400, None),
+        (b'{"messages": [{}]}', 400, "model"),
+        (b'{"model": 3, "messages": [{}]}', 400, "model"),
+        (b'{"model": "support"}', 400, "messages"),
+        (b'{"model": "support", "messages": []}', 400, "messages"),
+        (b'{"model": "support", "messages": ["x"]}', 400, "messages"),
+        (b'{"model": "nobody", "messages": [{}]}', 404, "model"),
+        (b'{"model": "support", "messages": [{}], "n": 0}', 400, "n"),
+        (b'{"model": "support", "messages": [{}], "stream": "yes"}', 400, "stream"),
+        (b"[" * 100_000, 400, None),
+        (b'{"model": "support", "messages": [{"x": NaN}]}', 400, None),
+    ],
+)
+def test_errors_have_the_protocols_form(
+    make: Maker, upstream: FakeUpstream, body: bytes, status: int, param: str | None
+) -> None:
+    client, _ = make()
+    response = client.post("/v1/chat/completions", content=body)
+    assert response.status_code == status
+    error = response.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["param"] == param
+    assert upstream.requests == []
+
+
+def test_a_client_cannot_name_its_own_upstream(make: Maker, upstream: FakeUpstream) -> None:
+    client, _ = make(mode="shadow", sample=0.0)
+    body = {**ASK, "base_url": "http://evil.example", "api_base": "http://evil.example"}
+    ask(client, body, x_base_url="http://evil.example")
+    assert upstream.models() == ["large"]
