@@ -150,14 +150,14 @@ class Cascade:
         round = self.learner.begin(segment, features)
         together: Together | None = None
         try:
-            if self.at_once and round.depth and not round.looks:
+            if self.at_once and round.depth and not (round.looks or round.skipped):
                 together = Together(round.depth + 1, SharedNote)
                 caller.call_together(item, together, _left(until))
                 runner.tell_all(round, together.results)
                 together = None
             while runner.wants_more(round):
                 left = _left(until)
-                if left is not None and left <= LEAST_SECONDS and round.outputs:
+                if left is not None and left <= LEAST_SECONDS and round.called:
                     break
                 runner.tell(round, caller.call(len(round.outputs), item, left, round))
         except BaseException as error:
@@ -184,7 +184,7 @@ class Cascade:
             round = self.learner.begin(segment, features)
         together: Together | None = None
         try:
-            if self.at_once and round.depth and not round.looks:
+            if self.at_once and round.depth and not (round.looks or round.skipped):
                 together = Together(round.depth + 1, CallNote)
                 await caller.call_together_async(item, together, _left(until))
                 runner.tell_all(round, together.results)
@@ -195,7 +195,7 @@ class Cascade:
                 if not runner.wants_more(round):
                     break
                 left = None if until is None else _left(until)
-                if left is not None and left <= LEAST_SECONDS and round.outputs:
+                if left is not None and left <= LEAST_SECONDS and round.called:
                     break
                 runner.tell(round, await caller.call_async(len(round.outputs), item, left, round))
         except BaseException as error:

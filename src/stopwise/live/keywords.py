@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from stopwise.abstentions import Abstentions
+from stopwise.costs import Calls
 from stopwise.live.comparing.comparator import Agree, Comparator
 from stopwise.live.comparing.reader import Combine
 from stopwise.live.items.rules import AnyRule
@@ -41,5 +42,5 @@ class LearnerKeywords(TypedDict, total=False):
     agree: float | None
     level: float
     look_rate: float
-    calls: str
+    calls: Calls | None
     abstentions: Abstentions

@@ -60,7 +60,10 @@ class Learner:
             are full runs until that is proven. The policy is then `per-item`, unless another that
             decides per item is named, and the mistake cost is not used.
         level: how sure that is, at all times together.
-        calls: "cascade", each stage after those before it: live there is no other way yet.
+        calls: "cascade", a stage needs those before it; "alone", each can be called by itself: a
+            round then calls the stage that the policy draws and no other, but for full runs, whose
+            known probability falls as the square root of the rounds and which alone are counted.
+            Not given it is "cascade", and reports state savings both ways.
         look_rate: the share of rounds that run to the end to look, once the rule may stop early.
         max_segments: beyond this many, new segments are counted together, as "other".
         abstentions: what it means that a stage gives no answer: "leave out" (the pair is not
@@ -155,6 +158,8 @@ class Learner:
         >>> round.depth, round.probability
         (1, 0.25)
         """
+        if self.settings.alone:
+            raise fail("calls", "alone", "'cascade', where depths are drawn elsewhere")
         if whole_number("depth", depth, least=0) >= self.stage_count:
             raise fail("depth", depth, f"a stage up to {self.stage_count - 1}")
         chance = check_probability("probability", probability)

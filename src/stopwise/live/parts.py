@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from stopwise.checks import fail
 from stopwise.costs import Costs
 from stopwise.live.comparing import make_comparator
 from stopwise.live.comparing.naming import name_of
@@ -19,6 +18,7 @@ from stopwise.live.settings import (
     stage_names_and_costs,
 )
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.registry import make_policy
 
 DEFAULT_POLICY = "uss-ts-jump"
@@ -52,12 +52,9 @@ def parts_of(
     combine = options.get("combine")
     names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
     rule = read_rule(options.get("rule"))
-    if options.get("calls", "cascade") != "cascade":
-        raise fail(
-            "calls", options["calls"],
-            "'cascade': live, a stage is called after those before it; report().saved_alone"
-            " says what the last stage alone would have saved or cost",
-        )  # fmt: skip
+    calls = options.get("calls")
+    if calls is None and isinstance(rule, AloneRule):
+        calls = "alone"
     agree = options.get("agree")
     given = rule is not None or agree is not None
     made = make_policy("per-item" if given and policy == DEFAULT_POLICY else policy)
@@ -80,5 +77,6 @@ def parts_of(
         level=options.get("level", 0.95),
         look_rate=options.get("look_rate", 0.1),
         abstentions=options.get("abstentions", "leave out"),
+        calls=calls,
     )
     return LearnerParts(settings, known, made, Reader(compare, combine), rule)

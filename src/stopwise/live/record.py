@@ -58,7 +58,9 @@ class RoundRecord:
         segment: whose evidence it is; "" where segments are not used.
         depth: the stage at which it was to stop, with `probability` (its exact propensity).
         stage: the stage whose answer was given; None where no stage answered.
-        called: how many stages were called: always the first ones.
+        called: how many stages were called: always the first ones, but for `skipped`.
+        skipped: bits of the stages before the last called that were not called, where stages can be
+            called alone.
         answered: bits of the stages that answered (did not abstain, did not fail).
         disagreed: bits of the pairs of answers that differed, see `stopwise.live.pairs`.
         failed: bits of the stages that raised or ran out of time.
@@ -102,6 +104,7 @@ class RoundRecord:
     confidences: Sequence[float | None] | None = None
     undecided: int = 0
     item: ItemRow | None = None
+    skipped: int = 0
 
     def to_form(self) -> dict[str, Any]:
         """As JSON holds it; what is usual is left out.
@@ -129,6 +132,8 @@ class RoundRecord:
             form["segment"] = self.segment
         if self.failed:
             form["failed"] = bits(self.failed)
+        if self.skipped:
+            form["skipped"] = bits(self.skipped)
         if self.costs is not None:
             form["costs"] = list(self.costs)
         if self.confidences is not None:
@@ -209,6 +214,7 @@ class RoundRecord:
         if cost < reported * (1 - 1e-9):
             raise fail("cost", form["cost"], f"at least {reported:g}, what its calls cost")
         item = form.get("item")
+        failed = _failed(form.get("failed", ()), called, answered)
         return cls(
             number=_within("round", form["round"], 1, MOST_ROUNDS),
             writer=_within("writer", form.get("writer", 0), 0, MOST_ROUNDS),
@@ -221,7 +227,8 @@ class RoundRecord:
             answered=answered,
             disagreed=_pair_mask("disagreed", form["disagreed"], called, answered),
             undecided=_pair_mask("undecided", form.get("undecided", ()), called, answered),
-            failed=_failed(form.get("failed", ()), called, answered),
+            failed=failed,
+            skipped=_skipped(form.get("skipped", ()), called, answered | failed, costs),
             costs=costs,
             cost=cost,
             abandoned=abandoned,
@@ -281,7 +288,7 @@ def added_of(record: RoundRecord, count: int, abstentions: Abstentions) -> Added
 _NEEDED = ("round", "depth", "probability", "stage", "called", "answered", "disagreed", "cost")
 _FIELDS = (
     *_NEEDED, "writer", "sequence", "segment", "failed", "costs", "confidences", "abandoned",
-    "advised", "outputs", "undecided", "item",
+    "advised", "outputs", "undecided", "item", "skipped",
 )  # fmt: skip
 
 
@@ -317,6 +324,14 @@ def _failed(stages: Any, called: int, answered: int) -> int:
     mask = _stages("failed", stages, called)
     if mask & answered:
         raise fail("failed", stages, "stages that have not answered")
+    return mask
+
+
+def _skipped(stages: Any, called: int, others: int, costs: Sequence[float | None] | None) -> int:
+    mask = _stages("skipped", stages, called - 1)
+    paid = sum(1 << at for at, cost in enumerate(costs or ()) if cost is not None)
+    if mask & (others | paid):
+        raise fail("skipped", stages, "stages that neither answered nor failed nor cost anything")
     return mask
 
 

@@ -59,6 +59,9 @@ class Books(Protocol):
     def ledger(self) -> CountedIn:
         """Where it is counted."""
 
+    def stops(self, round: Round) -> bool:
+        """Whether a round that is decided per item stops here; else it is at its next stage."""
+
     def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
         """Count a round and give its answer."""
 
@@ -82,6 +85,7 @@ class Round:
         probability: the exact probability with which this depth was drawn.
         outputs: the outputs so far; None where a stage abstained or failed.
         confidences: how sure the stages said they are, as far as any said so; None elsewhere.
+        skipped: bits of the stages that were jumped over, where stages can be called alone.
 
     >>> from stopwise.live import Learner
     >>> learner = Learner({"rule": 0, "model": 1}, "fixed:stage=1", mistake_cost=4)
@@ -120,6 +124,8 @@ class Round:
     path: ItemPath | None = None  # the situations so far
     features: Features | None = None  # what is known before the first call
     silent: bool | None = None  # whether its last stage gave no answer, once somebody asked
+    skipped: int = 0  # stages that were jumped over
+    advised_skipped: int = 0  # and those that the advice would have
     answer_from: int | None = None  # only the stages before this one may give the answer
 
     def __init__(
@@ -160,6 +166,30 @@ class Round:
         if cost is not None:
             self._note_cost(len(outputs), cost)
         outputs.append(output)
+
+    @property
+    def next_stage(self) -> int | None:
+        """The stage to call next, as far as is known now; None where the depth is reached.
+
+        Where stages are called alone this is not always the one after the last.
+
+        >>> from stopwise.live import Learner
+        >>> learner = Learner({"small": 1, "large": 5}, "fixed:stage=1", calls="alone")
+        >>> round = learner.begin()                 # nothing to learn: no mistake costs 4
+        >>> round.next_stage
+        1
+        >>> round.observe("yes"); round.end()
+        RoundOutcome(answer='yes', stage=1, cost=5.0)
+        """
+        return len(self.outputs) if len(self.outputs) <= self.depth else None
+
+    def skip_to(self, stage: int) -> None:
+        """Jump to a stage: those in between are not called and cost nothing."""
+        at = len(self.outputs)
+        if stage > at:
+            self.unusual = True
+            self.skipped |= (1 << stage) - (1 << at)
+            self.outputs.extend([ABSTAINED] * (stage - at))
 
     def fail(self, error: object = None, cost: float | None = None) -> None:
         """Tell that the next stage raised or ran out of time: recorded, never an agreement."""
@@ -254,7 +284,7 @@ class Round:
     @property
     def called(self) -> int:
         """How many stages have been called so far."""
-        return len(self.outputs)
+        return len(self.outputs) - self.skipped.bit_count()
 
     @property
     def advice(self) -> Advice | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from stopwise.abstentions import Abstentions, as_abstentions
 from stopwise.checks import StopwiseError, fail, finite_number
-from stopwise.costs import Costs
+from stopwise.costs import CALLS, Calls, Costs
 from stopwise.live.limits import check_cost
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.agreement_guard import AgreementGuard
@@ -54,9 +54,14 @@ class LearnerSettings:
     level: float = 0.95
     look_rate: float = 0.1
     abstentions: Abstentions = _USUAL
+    calls: Calls | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
+        if self.calls is not None and self.calls not in CALLS:
+            raise fail("calls", self.calls, " or ".join(map(repr, CALLS)))
+        if self.alone:
+            self._check_alone()
         if self.half_life is not None:
             accepted = "a number of rounds above 0, or None to keep all evidence"
             if finite_number("half_life", self.half_life, accepted) <= 0:
@@ -73,6 +78,38 @@ class LearnerSettings:
             raise fail("segment_strength", self.segment_strength, accepted)
         if self.promise is not None and self.run_to != len(self.stages) - 1:
             raise fail("run_to", self.stages[self.run_to], "the last stage, under a promise")
+
+    def _check_alone(self) -> None:
+        if list(self.costs) != sorted(self.costs):
+            order = sorted(range(len(self.costs)), key=self.costs.__getitem__)
+            raise fail(
+                "stages", dict(zip(self.stages, self.costs, strict=True)),
+                "rising costs, where stages are called alone: "
+                + ", ".join(self.stages[at] for at in order),
+            )  # fmt: skip
+        if self.combine is not None:
+            raise fail(
+                "combine", self.combine,
+                "None, where stages are called alone: there is one output to answer with",
+            )  # fmt: skip
+        if self.abstentions != _USUAL:
+            raise fail(
+                "abstentions", self.abstentions,
+                f"{_USUAL!r}, where stages are called alone: a stage called because another"
+                " abstained would have to be told from one that was chosen",
+            )  # fmt: skip
+        if self.promise is not None:
+            raise fail(
+                "agree", self.agree,
+                "calls='cascade': a live promise counts rounds that went through all stages before"
+                " the one they stop at; on a log, `stopwise analyze --agree --calls alone` promises"
+                " for stages called alone",
+            )  # fmt: skip
+
+    @property
+    def alone(self) -> bool:
+        """Whether each stage is called without those before it."""
+        return self.calls == "alone"
 
     @property
     def promise(self) -> AgreementGuard | None:
@@ -94,6 +131,8 @@ class LearnerSettings:
                 del form[name]
         if self.abstentions == _USUAL:  # as before it was a setting
             del form["abstentions"]
+        if self.calls is None:
+            del form["calls"]
         return form
 
     def check_same(self, form: Any, what: str, *, exactly: bool) -> None:
@@ -121,6 +160,12 @@ class LearnerSettings:
                     f"{what}: {field} is {_shown(form[field])} there, but {_shown(mine[field])}"
                     f" here; {remedy}"
                 )
+        theirs = form.get("calls") or "cascade"
+        if exactly and theirs != (self.calls or "cascade"):
+            raise StopwiseError(
+                f"{what}: calls is {theirs} there, but {self.calls or 'cascade'} here; to go on"
+                " with its evidence under the new setting, give a new seed (fork)"
+            )
         self._check_same_promise(form, what, exactly=exactly)
         theirs = abstentions_of(form, what)
         if theirs != self.abstentions:

@@ -72,6 +72,8 @@ class Binning:
         labels: for each stage, its most frequent labels; all others count as one.
         features: how each feature is cut.
         label_count: how many different labels the stages give, the rare ones too.
+        whole: whether whole rows are counted by it, for stages that can be called alone, in the
+            place of transitions (`stopwise.situations.whole_rows`).
 
     >>> binning = Binning(edges=((0.5, 0.9), ()), labels=(("no", "yes"), ("no", "yes")))
     >>> binning.confidence_bin(0, 0.9), binning.confidence_bin(0, None)
@@ -84,6 +86,7 @@ class Binning:
     labels: tuple[tuple[str, ...], ...]
     features: tuple[FeatureBins, ...] = ()
     label_count: int = 2
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.edges) <= MOST_STAGES or len(self.edges) != len(self.labels):
@@ -112,6 +115,7 @@ class Binning:
         *,
         confidence_bins: int = CONFIDENCE_BINS,
         most_labels: int = MOST_LABELS,
+        whole: bool = False,
     ) -> Binning:
         """Quantile bins of each stage's confidences, and its most frequent labels.
 
@@ -133,7 +137,7 @@ class Binning:
         _refuse_what_is_no_cell(rows)
         each = max(int(MOST_CELLS ** (1 / max(len(rows.features), 1))), 2)
         features = tuple(_fit_feature(n, column, each) for n, column in rows.features.items())
-        return cls(tuple(edges), tuple(labels), features, max(len(rows.labels), 2))
+        return cls(tuple(edges), tuple(labels), features, max(len(rows.labels), 2), whole)
 
     # ---- using it -----------------------------------------------------------------------------
 
@@ -209,7 +213,7 @@ class Binning:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {
+        form: dict[str, Any] = {
             "version": VERSION,
             "edges": [list(cuts) for cuts in self.edges],
             "labels": [list(names) for names in self.labels],
@@ -219,6 +223,9 @@ class Binning:
             ],
             "label_count": self.label_count,
         }
+        if self.whole:
+            form["whole"] = True
+        return form
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Binning:
@@ -228,7 +235,9 @@ class Binning:
         >>> Binning.from_dict(binning.to_dict()) == binning
         True
         """
-        known_keys("binning", form, ("version", "edges", "labels", "features", "label_count"))
+        known_keys(
+            "binning", form, ("version", "edges", "labels", "features", "label_count", "whole")
+        )
         known_version(form, VERSION, needed=True)
         try:
             edges = tuple(tuple(_number(cut) for cut in cuts) for cuts in form["edges"])
@@ -243,7 +252,10 @@ class Binning:
             )
         except (KeyError, TypeError) as error:
             raise fail("binning", str(error), "edges, labels and features as written") from None
-        return cls(edges, labels, features, form.get("label_count", 2))
+        whole = form.get("whole", False)
+        if not isinstance(whole, bool):
+            raise fail("whole", whole, "true or false")
+        return cls(edges, labels, features, form.get("label_count", 2), whole)
 
     @property
     def epoch(self) -> str:

@@ -21,6 +21,7 @@ from stopwise.checks import StopwiseError, fail, known_keys, known_version, whol
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import decode, situations
 from stopwise.situations.observations import Observations
+from stopwise.situations.whole_rows import WholeRows
 
 VERSION = 1
 _COUNTERS = ("first", "moves", "full", "ends", "labelled")
@@ -60,9 +61,16 @@ class Transitions:
     def of(
         cls, rows: Observations, binning: Binning, *, full: NDArray[np.bool_] | None = None
     ) -> Transitions:
-        """Count rows; `full` says which were full runs, by default all rows if all are complete."""
+        """Count rows; `full` says which were full runs, by default all rows if all are complete.
+
+        Under a binning for whole rows, only full runs are counted.
+        """
         counts = cls(binning)
-        counts.add_keys(situations(rows, binning), full)
+        if not binning.whole:
+            counts.add_keys(situations(rows, binning), full)
+            return counts
+        kept = rows.where(rows.complete if full is None else full)
+        counts.add_whole(WholeRows.of(kept, binning).keys())
         return counts
 
     # ---- counting -----------------------------------------------------------------------------
@@ -97,6 +105,13 @@ class Transitions:
         _add_counts(self.full, found[-1], where=full)
         for stage, ends in enumerate(self.ends):
             _add_counts(ends, found[stage], found[-1], full)
+
+    def add_whole(self, keys: IntArray) -> None:
+        """Count whole rows, each given by its two numbers."""
+        found, number = np.unique(keys, axis=0, return_counts=True)
+        for (one, two), times in zip(found.tolist(), number.tolist(), strict=True):
+            self.first[one] = self.first.get(one, 0) + times
+            self.moves[0][one, two] = self.moves[0].get((one, two), 0) + times
 
     def add_labels(self, rows: Observations, truth: IntArray) -> None:
         """Count labels of complete rows; `truth` has the code of each right answer, -1 unknown.

@@ -181,12 +181,11 @@ def test_logistic_rules_are_refused():
         fit(sharp_log(200), settings(), policy="per-item-logistic")
 
 
-def test_a_live_cascade_refuses_such_a_rule_by_name(tmp_path):
+def test_a_live_cascade_takes_such_a_rule(tmp_path):
     path = tmp_path / "rule.json"
     write_rule(fit(sharp_log(200), settings()), path)
     stages = [Stage(name, lambda item: 0, cost=1) for name in ("a", "b", "c")]
-    with pytest.raises(StopwiseError, match="rule: got 'per-item-alone', but need a rule for a c"):
-        Cascade(stages, rule=path, mistake_cost=30)
+    assert Cascade(stages, rule=path, mistake_cost=30).learner.settings.calls == "alone"
 
 
 def test_too_few_rows_are_refused_as_in_a_cascade():
@@ -194,3 +193,14 @@ def test_too_few_rows_are_refused_as_in_a_cascade():
     settings = LogSettings(stages=("small", "large"), costs=(1, 4), mistake_cost=20, calls="alone")
     with pytest.raises(StopwiseError, match="10 complete rows, but need 40 or more"):
         analyze_items_alone(read_rows(frame, settings))
+
+
+def test_the_page_says_which_stages_are_called(tmp_path):
+    found = analyze(sharp_log(600), settings(), per_item=True)
+    found.write_report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Item by item, stages called alone" in page
+    assert found.per_item_alone is not None
+    rule = found.per_item_alone.rule
+    assert f"Every item calls {rule.stages[rule.first]} first." in page
+    assert all(line in page for line in rule.reads)

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
-from stopwise.policies.per_item.alone.paths import path_keys, paths
+from stopwise.policies.per_item.alone.paths import paths
 from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
 from stopwise.situations.observations import Observations
+from stopwise.situations.whole_rows import WholeRows, path_keys
 
 NAMES = ("small", "middle", "large")
 
@@ -70,8 +71,9 @@ def test_the_path_through_all_stages_is_the_cascade():
     rows, _ = made_rows(300, (0.9, 0.6, 0.3))
     binning = Binning.fit(rows)
     keys = situations(rows, binning)
-    assert (path_keys(rows, binning, (0,)) == keys[:, 0]).all()
-    assert (path_keys(rows, binning, (0, 1)) == keys[:, 1]).all()
+    whole = WholeRows.of(rows, binning)
+    assert (path_keys(whole, (0,)) == keys[:, 0]).all()
+    assert (path_keys(whole, (0, 1)) == keys[:, 1]).all()
 
 
 def test_its_own_measure_is_no_worse_than_any_stage_alone():
@@ -120,7 +122,7 @@ def test_decisions_one_by_one_are_those_in_bulk_and_survive_json(stages, count, 
     for at in range(count):
         path: tuple[int, ...] = (rule.first,)
         while len(path) < stages and path[-1] < stages - 1:
-            key = int(path_keys(rows.where(np.array([at])), rule.binning, path)[0])
+            key = int(path_keys(WholeRows.of(rows.where(np.array([at])), rule.binning), path)[0])
             to = rule.next_stage(path, key)
             if to == path[-1]:
                 break

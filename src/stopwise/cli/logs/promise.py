@@ -21,24 +21,24 @@ def run(source: object, settings: LogSettings, agree: float, *, seed: int, as_js
     found = [promise(source, agree, replace(settings, calls=way), seed=seed) for way in ways]
     if not as_json:
         for result in found:
-            _print(result)
+            _print(result, one_of_two=len(found) > 1)
     elif len(found) == 1:
         print_json(found[0].to_dict())
     else:
         print_json({result.calls: result.to_dict() for result in found})
 
 
-def _print(result: Promise) -> None:
+def _print(result: Promise, *, one_of_two: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
     from stopwise.logs.formatting import amount, share
 
     console = Console(highlight=False, soft_wrap=False)
-    if result.calls == "alone":
-        console.print("If each stage can be called alone", style="bold", markup=False)
-    else:
-        console.print("If a stage needs those before it", style="bold", markup=False)
+    if one_of_two:  # else it was said how stages are called
+        alone = result.calls == "alone"
+        title = "each stage can be called alone" if alone else "a stage needs those before it"
+        console.print(f"If {title}", style="bold", markup=False)
     console.print(f"{result}.", markup=False)
     table = Table("answered by", "items", "share", box=None, pad_edge=False, header_style="dim")
     for name, part in zip(result.stages, result.stage_shares, strict=True):

@@ -135,8 +135,9 @@ def _in_rounds(
             rows = [
                 k
                 for k, round in enumerate(rounds)
-                if len(round.outputs) == at
+                if len(round.outputs) <= at
                 and runner.wants_more(round)
+                and len(round.outputs) == at  # it may have jumped
                 and (left is None or left[k] > LEAST_SECONDS)
             ]
             if not rows:

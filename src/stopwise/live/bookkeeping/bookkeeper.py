@@ -9,12 +9,12 @@ import numpy as np
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED
+from stopwise.live.bookkeeping.deciders import item_decider
 from stopwise.live.bookkeeping.funding import funded
 from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.opener import Opener
 from stopwise.live.bookkeeping.recording import RoundReader
 from stopwise.live.calling.errors import describe, warn
-from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.comparing.reader import NOT_COMPARED, Reader
 from stopwise.live.counters.many import count_columns
@@ -66,7 +66,9 @@ class Bookkeeper:
         self.stage_count = known.stage_count
         prices = Prices(settings, known)
         _check_abstentions(settings, policy, reader)
-        self.items = _item_decider(policy, settings, prices, reader, rule)
+        self.items = item_decider(
+            policy, settings, prices, reader, rule, options.get("item_budget")
+        )
         self.ledger = ledger = Ledger(settings, prices, policy, seed, options, self.items)
         if self.items is not None:
             self.items.promise_by(ledger.promise_counters)
@@ -85,6 +87,7 @@ class Bookkeeper:
             and not settings.measured
             and ledger.counters.recorder is None
             and (abstentions == "leave out" or settings.mode == "enforce")
+            and not settings.alone
         )
         self.quick = (
             self._regular
@@ -114,10 +117,20 @@ class Bookkeeper:
 
     def stops(self, round: Round) -> bool:
         """Whether a round that is decided per item stops after the stages it has called."""
-        if self.items is None or not self.items.stops(round):
+        if self.items is None:
             return False
-        round.depth = len(round.outputs) - 1
-        return True
+        stage = self.items.next_stage(round)
+        if stage is None or (stage > len(round.outputs) and not self._can_jump(round, stage)):
+            round.depth = len(round.outputs) - 1
+            return True
+        round.skip_to(stage)
+        return False
+
+    def _can_jump(self, round: Round, stage: int) -> bool:
+        """Whether a round whose stages are called alone may go on to a stage and can pay it."""
+        prices = self.ledger.prices
+        paid = prices.of_calls(round.costs, len(round.outputs), round.skipped)
+        return stage <= round.depth and self.ledger.budgets.allows(paid, prices.per_stage[stage])
 
     def go_deeper(self, round: Round) -> bool:
         """Let a round call one stage more than was drawn, if there is one and it can be paid."""
@@ -154,7 +167,8 @@ class Bookkeeper:
         at, budgets, prices = len(round.outputs), self.ledger.budgets, self.ledger.prices
         if budgets.item_budget is None or at >= self.stage_count:
             return True
-        return budgets.allows(prices.of_calls(round.costs, at), prices.per_stage[at])
+        paid = prices.of_calls(round.costs, at, round.skipped)
+        return budgets.allows(paid, prices.per_stage[at])
 
     # ---- ending ------------------------------------------------------------------------------
 
@@ -362,33 +376,6 @@ def _check_abstentions(settings: LearnerSettings, policy: Policy, reader: Reader
             "'leave out' or 'mistake' with a comparator whose key is async: whether an output is an"
             " answer must be known before the next stage is called",
         )  # fmt: skip
-
-
-def _item_decider(
-    policy: Policy, settings: LearnerSettings, prices: Prices, reader: Reader, rule: AnyRule | None
-) -> ItemDecider | None:
-    """What decides rounds per item, if the policy does."""
-    if isinstance(policy, SituationPolicy):
-        if settings.half_life is not None:
-            raise fail(
-                "half_life", settings.half_life,
-                "None: transitions of a policy that decides per item do not lose weight",
-            )  # fmt: skip
-        return ItemDecider(
-            policy, settings.stages, lambda: prices.costs, reader, rule, settings.promise
-        )
-    if isinstance(policy, RowPolicy):
-        raise fail(
-            "policy", policy.label(),
-            "one that learns from counts, as per-item does: this one keeps whole rounds and learns"
-            " from logs alone (stopwise replay). A rule of per-item-logistic that stopwise fit"
-            " wrote is taken live: rule=\"rule.json\", without a policy",
-        )  # fmt: skip
-    if rule is not None:
-        raise fail("policy", policy.label(), "one that decides per item, where a rule is given")
-    if settings.promise is not None:
-        raise fail("policy", policy.label(), "one that decides per item, where agree is given")
-    return None
 
 
 def _refuse_twice(round: Round) -> None:

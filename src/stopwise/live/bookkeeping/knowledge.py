@@ -46,7 +46,7 @@ class Knowledge:
         ledger = self._books.ledger
         with ledger.lock:
             self._books.settle()
-            deepest = ledger.budgets.deepest(ledger.prices.cumulative, ledger.spent)
+            deepest = ledger.budgets.deepest(ledger.prices.reach, ledger.spent)
             if self._settings.mode != "enforce":
                 run_to = min(self._settings.run_to, deepest)
                 return [float(stage == run_to) for stage in range(self._books.stage_count)]
@@ -64,7 +64,8 @@ class Knowledge:
         if tally.fast is not None and not tally.fast.sure:
             tally.renew_fast()
         number = counters.others + counters.begun + 1
-        return ledger.chooser.distribution(counters, tally, number, ledger.prices, deepest)
+        p = ledger.chooser.distribution(counters, tally, number, ledger.prices, deepest)
+        return self._books.opener.with_full_runs(p, number)
 
     def best_stage(self, segment: str, reading: LiveReading) -> int:
         """Where to stop for good, by one reading of the evidence."""
@@ -99,8 +100,12 @@ class Knowledge:
             self._books.settle()
             counters = self._books.counters
             tally = counters.pool if segment is None else counters.peek(segment)
-            last, unrecorded = ledger.prices.per_stage[-1], ledger.keeper.unrecorded
-            report = report_of(tally, self._settings.stages, self._settings.promise, last)
+            prices, unrecorded = ledger.prices, ledger.keeper.unrecorded
+            last, through = prices.per_stage[-1], prices.cumulative[-1]
+            settings = self._settings
+            report = report_of(
+                tally, settings.stages, settings.promise, last, through, settings.calls
+            )
             if segment is not None or not unrecorded:
                 return report
             # Money is counted when it is spent, whether or not the round could be kept.
@@ -109,4 +114,5 @@ class Knowledge:
                 spent=ledger.spent,
                 unrecorded=unrecorded,
                 saved_alone=(report.rounds + unrecorded) * last - ledger.spent,
+                saved_through=(report.rounds + unrecorded) * through - ledger.spent,
             )

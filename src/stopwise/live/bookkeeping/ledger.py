@@ -61,9 +61,9 @@ class Ledger:
         self.watch = None if drift is None else DriftWatch(known.stage_count, drift)
         self.chooser = Chooser(policy, settings, seed)
         most = whole_number("max_segments", options.get("max_segments", 10_000), least=1)
-        limits: Limits | None = Limits(
-            settings.full_run_rate, self.budgets.item_limit(known.cumulative)
-        )
+        # Called alone, full runs are no deep rounds: they are drawn apart.
+        rate = 0.0 if settings.alone else settings.full_run_rate
+        limits: Limits | None = Limits(rate, self.budgets.item_limit(known.cumulative))
         if limits == Limits():
             limits = None
         # Where rounds go on after an abstention, what stopping at a stage costs is learned too.

@@ -8,6 +8,7 @@ from typing import Any
 
 from stopwise.checks import fail
 from stopwise.live.bookkeeping.ledger import Ledger
+from stopwise.live.bookkeeping.lone_calls import LoneCalls
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.carrying import has_clock
@@ -26,14 +27,14 @@ class Opener:
     """
 
     __slots__ = (
-        "_books", "_enforced", "_items", "_last", "_ledger", "_limited", "_run_to", "_settle",
-        "_sole",
+        "_books", "_enforced", "_items", "_last", "_ledger", "_limited", "_lone", "_run_to",
+        "_settle", "_sole",
     )  # fmt: skip
 
     def __init__(
         self, books: Books, ledger: Ledger, items: ItemDecider | None, settle: Callable[[], None]
     ) -> None:
-        settings, budgets, cumulative = ledger.settings, ledger.budgets, ledger.prices.cumulative
+        settings, budgets, cumulative = ledger.settings, ledger.budgets, ledger.prices.reach
         self._books = books
         self._ledger = ledger
         self._items = items
@@ -47,9 +48,11 @@ class Opener:
         # draw is between it and the round; alone, where no budget or mode is to be seen to.
         ledger.direct = (
             items is None
+            and not settings.alone
             and limit != -1
             and not (self._limited and ledger.keeper.queue is not None)
         )
+        self._lone = LoneCalls(ledger) if settings.alone else None
         self._sole = self._enforced and not self._limited and not has_clock(ledger.chooser.policy)
 
     def begin(self, segment: str = "", features: Mapping[str, Any] | None = None) -> Round:
@@ -159,7 +162,11 @@ class Opener:
         number = counters.others + sequence
         if tally.fast is not None and not tally.fast.sure:
             tally.renew_fast()
-        deepest = ledger.budgets.deepest(ledger.prices.cumulative, ledger.spent)
+        # Called alone, the stages of shadow and advise are still called one after the other.
+        # Per item a round may call any of them, so all must be paid for beforehand.
+        sole = self._enforced and self._items is None
+        bills = ledger.prices.reach if sole else ledger.prices.cumulative
+        deepest = ledger.budgets.deepest(bills, ledger.spent)
         run_to = deepest if self._enforced else min(settings.run_to, deepest)
         if self._items is not None:
             # Decided after each stage: it may go as deep as can be paid.
@@ -167,25 +174,43 @@ class Opener:
             round = ledger.round_class(self._books, sequence, number, segment, run_to, 1.0)
             round.unusual = True
             uniform = ledger.chooser.draws.uniform(sequence)
-            self._items.begin(round, uniform, settings.full_run_rate)
-            if not self._enforced:
+            rate = settings.full_run_rate
+            if self._lone is not None:
+                number += self._items.base
+                rate = self._lone.full_chance(number) if deepest == self._last else 0.0
+            self._items.begin(round, uniform, rate)
+            if self._enforced:
+                if self._lone is not None:
+                    self._books.stops(round)  # which jumps to the first stage that it wants
+            else:
                 round.looks = False
                 round.advised, round.advised_probability = run_to, 1.0
         else:
-            depth, probability = ledger.chooser.draw(
-                counters, tally, number, sequence, ledger.prices, deepest
-            )
+            skips = 0
+            if self._lone is None:
+                depth, probability = ledger.chooser.draw(
+                    counters, tally, number, sequence, ledger.prices, deepest
+                )
+            else:
+                depth, probability, skips = self._lone.draw(tally, number, sequence, deepest)
             counters.begun = sequence
             if self._enforced:
                 round = ledger.round_class(
                     self._books, sequence, number, segment, depth, probability
                 )
+                round.skip_to(depth if skips else 0)
             else:
                 round = ledger.round_class(self._books, sequence, number, segment, run_to, 1.0)
                 round.advised, round.advised_probability = depth, probability
+                round.advised_skipped = skips
         if ledger.budgets.limited:
-            ledger.budgets.reserve(round, ledger.prices.cumulative[round.depth])
+            cost = ledger.prices.of_calls(None, round.depth + 1, round.skipped)
+            ledger.budgets.reserve(round, cost)
         return round
+
+    def with_full_runs(self, p: list[float], number: int) -> list[float]:
+        """The distribution of the depth of a round, where full runs are drawn apart from it."""
+        return p if self._lone is None else self._lone.mixed(p, number)
 
     def begin_many(self, size: int, segment: str) -> tuple[int, int, IntArray, list[float]]:
         """Begin rounds together: first sequence and number, their depths, their distribution."""

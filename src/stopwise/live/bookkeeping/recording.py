@@ -69,7 +69,7 @@ class RoundReader:
         if self._items is not None:
             record.item = self._items.row_of(round, record, enforced=enforced)
         if round.advised is not None:
-            self._note_advice(record)
+            self._note_advice(record, round.advised_skipped)
         return record, answer
 
     def read_regular(self, round: Round, added: Added) -> RoundRecord:
@@ -110,7 +110,8 @@ class RoundReader:
             disagreed=0,
             failed=round.failed,
             costs=round.costs,
-            cost=self._prices.of_calls(round.costs, called),
+            cost=self._prices.of_calls(round.costs, called, round.skipped),
+            skipped=round.skipped,
             abandoned=abandoned,
             advised=round.advised,
             outputs=outputs,
@@ -121,8 +122,14 @@ class RoundReader:
         """What a round would have cost if the advice had been followed."""
         if round.advised is None:
             return 0.0
-        called = self.reached(round.outputs, round.advised) + 1
-        return self._prices.of_calls((round.costs or ())[:called], called)
+        return self._cost_up_to(
+            self.reached(round.outputs, round.advised), round.costs, round.advised_skipped
+        )
+
+    def _cost_up_to(
+        self, stage: int, reported: Sequence[float | None] | None, skipped: int
+    ) -> float:
+        return self._prices.of_calls((reported or ())[: stage + 1], stage + 1, skipped)
 
     def reached(self, outputs: Sequence[Any], stage: int) -> int:
         """The last stage that is called where a round is to stop at one.
@@ -137,14 +144,15 @@ class RoundReader:
                 return at
         return max(stage, len(outputs) - 1)
 
-    def _note_advice(self, record: RoundRecord) -> None:
+    def _note_advice(self, record: RoundRecord, skipped: int = 0) -> None:
         advised = record.advised
         assert advised is not None
         outputs = record.outputs or ()
         advised = self.reached(outputs, advised)
-        called = advised + 1
-        record.advised_cost = self._prices.of_calls((record.costs or ())[:called], called)
-        spoke = [at for at, one in enumerate(outputs) if one is not ABSTAINED]
+        record.advised_cost = self._cost_up_to(advised, record.costs, skipped)
+        spoke = [
+            at for at, one in enumerate(outputs) if one is not ABSTAINED and not skipped >> at & 1
+        ]
         early = max((at for at in spoke if at <= advised), default=None)
         if record.stage is not None and early is not None and record.called > advised:
             record.advised_same = agreed(record, early, record.stage)

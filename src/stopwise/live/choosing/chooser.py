@@ -26,7 +26,7 @@ class Chooser:
 
     def __init__(self, policy: Policy, settings: LearnerSettings, seed: int) -> None:
         self.policy = policy
-        self._rate = settings.full_run_rate
+        self._rate = 0.0 if settings.alone else settings.full_run_rate  # alone: see `LoneCalls`
         self._from_counts = FromCounts.of(policy, len(settings.stages))
         self._own_draw = type(policy).draw is not Policy.draw
         self.reseed(seed)

@@ -8,6 +8,7 @@ from typing import Any
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
+from stopwise.live.choosing.promise_events import promise_events
 from stopwise.live.comparing.reader import Reader
 from stopwise.live.items.counting import copy_of
 from stopwise.live.items.features import SEGMENT, check_cells
@@ -18,7 +19,7 @@ from stopwise.live.items.regressing import known_so_far
 from stopwise.live.items.row import Features, ItemRow, checked_features
 from stopwise.live.items.shared import ItemState
 from stopwise.live.pairs import added_by, pair_list
-from stopwise.live.record import RoundRecord, same_answer
+from stopwise.live.record import RoundRecord
 from stopwise.live.round import Round
 from stopwise.policies.per_item.agreement_guard import AgreementGuard
 from stopwise.policies.per_item.logistic.rule import LogisticRule
@@ -47,6 +48,9 @@ class ItemDecider:
         promise: of agreement, where one is made.
     """
 
+    whole = False
+    """Whether only full runs are counted, as whole rows."""
+
     def __init__(
         self,
         policy: SituationPolicy,
@@ -68,7 +72,7 @@ class ItemDecider:
         self.guard = None if promise is None else LiveGuard(promise)
         self.given: Transitions | None = None
         self._regressions: LogisticRule | None = None
-        self.memory = ItemMemory(len(stages), self.first_rounds)
+        self.memory = self._new_memory()
         self._reader = reader
         self._costs = costs
         self._lock = threading.Lock()
@@ -88,6 +92,14 @@ class ItemDecider:
             else:
                 self.given = rule.counts
             self.begin_with(self.given)
+
+    def _new_memory(self) -> ItemMemory:
+        return ItemMemory(len(self.stages), self.first_rounds, whole=self.whole)
+
+    @property
+    def base(self) -> int:
+        """Rounds that a fitted rule brought."""
+        return self._base
 
     @property
     def first_rounds(self) -> int:
@@ -146,10 +158,10 @@ class ItemDecider:
             check_cells(known, round.segment)
         round.features = known
 
-    def stops(self, round: Round) -> bool:
-        """Whether a round stops after the stages it has called."""
+    def next_stage(self, round: Round) -> int | None:
+        """The stage that a round calls next; None where it stops after those it has called."""
         self._walk(round)
-        return round.rule_depth is not None and not round.full_run
+        return None if round.rule_depth is not None and not round.full_run else len(round.outputs)
 
     def conclude(self, round: Round, *, enforced: bool) -> None:
         """Settle with which probability a round went as deep as it did, before it is written."""
@@ -206,26 +218,9 @@ class ItemDecider:
             round.full_run,
             round.full_chance if enforced else 1.0,
             round.rule_depth,
-            promised=None if path.promised is None else self._promised(round, record),
+            promised=promise_events(path, round.rule_depth, record, len(self.stages) - 1),
             settled=by.settled,
         )
-
-    def _promised(self, round: Round, record: RoundRecord) -> tuple[str, ...]:
-        """What became of the promise in a round; see `PROMISED`."""
-        path, last, rule = round.path, len(self.stages) - 1, round.rule_depth
-        assert path is not None
-        events = []
-        if path.promised:
-            events.append("open")
-        if path.looked:
-            events.append("look")
-        if path.promised and rule is not None and rule < last:
-            # What a look could not compare counts as a difference.
-            if path.looked and not same_answer(record, rule):
-                events.append("found")
-        elif record.called <= last and not record.failed >> (record.called - 1) & 1:
-            events.append("cut")
-        return tuple(events)
 
     def _walk(self, round: Round) -> None:
         """Follow a round to its newest output; note where the rule stops first."""
@@ -296,7 +291,7 @@ class ItemDecider:
 
     def forget(self) -> None:
         """Empty the memory, before a log is read that holds all of it."""
-        self.memory = ItemMemory(len(self.stages), self.first_rounds)
+        self.memory = self._new_memory()
 
     def resume(self) -> None:
         """Decide by what the memory holds."""
@@ -388,7 +383,7 @@ class ItemDecider:
         if form is None:
             return
         with self._lock:
-            memory = ItemMemory(len(self.stages), self.first_rounds)
+            memory = self._new_memory()
             memory.restore(form)
             self.memory = memory
             self._by_memory()

@@ -97,7 +97,7 @@ class ItemLooker:
             self._items.know(round, features)
         round.outputs.extend(outputs)
         round.confidences = list(confidences) if confidences is not None else None
-        self._items.stops(round)
+        self._items.next_stage(round)
         return ItemLook(
             round.rule_depth, self._items.answering(round), tuple(self._items.explain(round))
         )

@@ -17,8 +17,9 @@ class Prices:
     Attributes:
         per_stage: of each stage.
         cumulative: of all stages up to each.
-        stopping: of stopping at each stage. Where rounds go on after an abstention this is more
-            than `cumulative`: sometimes the next stage is called too.
+        reach: of answering by each stage: `cumulative`, or its own where stages are called alone.
+            Where rounds go on after an abstention this is more: sometimes the next is called too.
+        own: each stage's own cost beside that of a mistake.
         thresholds: how much disagreement would pay the way from one stage to another, by pair.
 
     >>> from stopwise.live.settings import stage_names_and_costs
@@ -28,29 +29,33 @@ class Prices:
     ([1.0, 3.0], 3.5)
     """
 
-    __slots__ = ("_costs", "_goes_on", "_settings", "cumulative", "per_stage", "stopping",
+    __slots__ = ("_costs", "_goes_on", "_settings", "cumulative", "own", "per_stage", "reach",
                  "thresholds")  # fmt: skip
 
     def __init__(self, settings: LearnerSettings, known: Costs) -> None:
         self._settings = settings
         self._goes_on = settings.abstentions == "go on"
-        self._costs: Costs | None = known
+        self._costs: Costs | None = None if settings.alone else known
+        self.own = known
         self.per_stage = list(settings.costs)
         self.cumulative = list(known.cumulative)
-        self.stopping = self.cumulative
-        self.thresholds = self._thresholds(self.cumulative)
+        self.reach = self._reach(self.per_stage, self.cumulative)
+        self.thresholds = self._thresholds(self.reach)
+
+    def _reach(self, per_stage: list[float], cumulative: list[float]) -> list[float]:
+        """What each stage's answer costs.
+
+        Called alone, a stage that has become cheaper than one before it counts as that one: a rule
+        that asks whether a deeper stage is worth more never turns back.
+        """
+        return list(accumulate(per_stage, max)) if self._settings.alone else cumulative
 
     @property
     def costs(self) -> Costs:
-        """The same as `Costs`, made when asked for."""
+        """What rules go by, as `Costs`, made when asked for."""
         found = self._costs
         if found is None:
-            worth = self._settings.mistake_cost
-            if self._goes_on:
-                found = Costs.from_cumulative(self.stopping, worth)
-            else:
-                found = Costs.from_stages(self.per_stage, worth)
-            self._costs = found
+            found = self._costs = Costs.from_cumulative(self.reach, self._settings.mistake_cost)
         return found
 
     def _thresholds(self, cumulative: Sequence[float]) -> list[float]:
@@ -72,20 +77,31 @@ class Prices:
                 for given, total, calls in zip(means, sums, numbers, strict=True)
             ]
         cumulative = list(accumulate(means))
-        stopping = _stopping(pool, means, cumulative) if goes_on else cumulative
-        thresholds = self._thresholds(stopping)
+        reach = self._reach(means, cumulative)
+        if goes_on:
+            reach = _stopping(pool, means, cumulative)
+        thresholds = self._thresholds(reach)
+        own = Costs.from_stages(means, self._settings.mistake_cost)
         # All after the last call: an interrupt leaves the old ones or the new ones.
         self._costs, self.per_stage, self.cumulative = None, means, cumulative
-        self.stopping, self.thresholds = stopping, thresholds
+        self.thresholds, self.reach, self.own = thresholds, reach, own
 
-    def of_calls(self, reported: Sequence[float | None] | None, called: int) -> float:
-        """What the first `called` stages cost, by what calls reported where they did."""
-        if reported is None:
+    def of_calls(
+        self, reported: Sequence[float | None] | None, called: int, skipped: int = 0
+    ) -> float:
+        """What the first `called` stages cost, by what calls reported where they did.
+
+        Args:
+            skipped: bits of the stages among them that were not called.
+        """
+        if reported is None and not skipped:
             return self.cumulative[called - 1] if called else 0.0
-        costs = [*reported[:called], *[None] * (called - len(reported))]
+        given = reported or ()
+        costs = [*given[:called], *[None] * (called - len(given))]
         return sum(
             known if actual is None else actual
-            for known, actual in zip(self.per_stage, costs, strict=False)
+            for at, (known, actual) in enumerate(zip(self.per_stage, costs, strict=False))
+            if not skipped >> at & 1
         )
 
 

@@ -20,6 +20,7 @@ _PER_PAIR = ("seen", "disagreed", "recent_seen", "recent_disagreed")
 _BEYOND, _UNCOUNTED = "beyond", "uncounted"
 _PER_STAGE = (
     "lengths", "stops", "failures", "abstained", "cost_sums", "cost_counts", "advised",
+    "skipped",
 )  # fmt: skip
 _REAL = ("spent", "advised_cost", "advised_paid", "cost_sums", *SUMS)
 RECENT = "recent_"
@@ -53,7 +54,7 @@ class Layout:
         start += len(_PER_PAIR) * self.pairs
         (
             self.lengths, self.stops, self.failures, self.abstained, self.cost_sums,
-            self.cost_counts, self.advised,
+            self.cost_counts, self.advised, self.skipped,
         ) = (start + at * count for at in range(len(_PER_STAGE)))  # fmt: skip
         self.items = start + len(_PER_STAGE) * count
         self.promise = self.items + len(ITEMS)

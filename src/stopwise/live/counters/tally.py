@@ -145,9 +145,10 @@ class Tally:
             values[at.abandoned] += 1
         if answered != (1 << called) - 1:
             for stage in range(called):
-                failed = record.failed >> stage & 1
+                failed, skipped = record.failed >> stage & 1, record.skipped >> stage & 1
                 values[at.failures + stage] += failed
-                values[at.abstained + stage] += not (failed or answered >> stage & 1)
+                values[at.skipped + stage] += skipped
+                values[at.abstained + stage] += not (failed or skipped or answered >> stage & 1)
         if record.costs is not None:
             for stage, cost in enumerate(record.costs):
                 if cost is not None and not record.failed >> stage & 1:
@@ -166,7 +167,9 @@ class Tally:
             if record.advised is None and not record.abandoned:
                 rule = record.item.rule
                 same = same_answer(record, rule) if record.item.full and rule is not None else None
-                last, cost = self.stage_count - 1, record.cost
+                # Called alone, no round that is no full run knows what one would have said.
+                last = self.stage_count - (not record.item.whole)
+                cost = record.cost
                 add_item(values, at.items, record.item, last=last, cost=cost, same=same)
         self._add_pairs(values, added, 1)
         if self.discount != 1.0:

@@ -53,11 +53,13 @@ def count_rows(rows: Sequence[ItemRow], binning: Binning) -> Transitions:
     what the stages said. Where that was not kept, the round cannot be counted.
     """
     counts = Transitions(binning)
-    epoch = binning.epoch
+    epoch, whole = binning.epoch, binning.whole
     others = []
     for row in rows:
+        if whole and not row.full:
+            continue
         if row.epoch == epoch:
-            counts.add(row.keys, full=row.full)
+            counts.add(row.keys, full=row.full and not whole)
         elif row.groups:
             others.append(row)
     if others:
@@ -82,9 +84,9 @@ def _only_known(rows: Observations, binning: Binning) -> Observations:
     return Observations(rows.labels, rows.codes, rows.confidences, blank)
 
 
-def cut(rows: Sequence[ItemRow], stage_count: int) -> Binning:
-    """New bins for rounds."""
-    return Binning.fit(observations_of(rows, stage_count))
+def cut(rows: Sequence[ItemRow], stage_count: int, *, whole: bool = False) -> Binning:
+    """New bins for rounds; `whole` where stages are called alone."""
+    return Binning.fit(observations_of(rows, stage_count), whole=whole)
 
 
 def is_cut_between(before: int, after: int, first_rounds: int) -> bool:

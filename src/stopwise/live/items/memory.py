@@ -35,6 +35,7 @@ class ItemMemory:
     Args:
         stage_count: how many stages.
         first_rounds: after this many rounds bins are cut for the first time.
+        whole: whether only full runs count, as whole rows; all numbers of rounds are then theirs.
 
     Attributes:
         rounds: counted so far, those of a fitted rule included.
@@ -53,8 +54,9 @@ class ItemMemory:
     2
     """
 
-    def __init__(self, stage_count: int, first_rounds: int) -> None:
+    def __init__(self, stage_count: int, first_rounds: int, *, whole: bool = False) -> None:
         self._stages = stage_count
+        self._whole = whole
         self._first = first_rounds
         self.rounds = 0
         self.base = 0
@@ -76,12 +78,14 @@ class ItemMemory:
         taken; where new bins are cut now, the round knows.
         """
         add_promise(self.promise, 0, row)
+        if self._whole and not row.full:
+            return False
         if self.settled and row.epoch != self._epoch and not row.groups:
             return False  # kept by the bins of another rule
         self.rounds += 1
         if self.counts is not None:
             if row.epoch == self._epoch:
-                self.counts.add(row.keys, full=row.full)
+                self.counts.add(row.keys, full=row.full and not self._whole)
             else:
                 self.counts.merge(count_rows([row], self.counts.binning))
         if not self.settled:
@@ -93,7 +97,7 @@ class ItemMemory:
         elif not self.settled and (
             self.counts is None or is_cut_between(self.rounds - 1, self.rounds, self._first)
         ):
-            self._cut(cut(self._rows, self._stages))
+            self._cut(cut(self._rows, self._stages, whole=self._whole))
             assert self.counts is not None
             row.cut = self.counts.binning.to_dict()
         self._rule()
@@ -202,6 +206,11 @@ class ItemMemory:
             whole_number(name, form[name], least=0) for name in ("rounds", "base", "due")
         )
         self.counts, self.ruled, self.settled, self._rows = counts, ruled, form["settled"], read
+        if counts is not None and counts.binning.whole != self._whole:
+            raise fail(
+                "items", "whole rows" if counts.binning.whole else "transitions",
+                "counts of the same `calls`: stages called alone count whole rows",
+            )  # fmt: skip
         self._epoch = None if counts is None else counts.binning.epoch
         self.promise, self.promise_ruled = (_counters(name, form.get(name)) for name in _PROMISE)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from stopwise.evidence import ABSTAINED
 from stopwise.live.items.features import Finder, cell_finder
 from stopwise.live.items.row import LONGEST_LABEL, label_of
+from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.situation import StoppingRule
 from stopwise.situations.binning import MISSING_BIN, OTHER_LABEL, Binning, written
@@ -27,6 +28,7 @@ class Deciding(NamedTuple):
         cell_of: the cell of an item by its features; None where there are none.
         settled: whether the bins are not cut again.
         regressions: a rule that looks at the numbers themselves, in the place of `rule`.
+        alone: a rule of stages that are called alone, in its place.
     """
 
     rule: StoppingRule | None = None
@@ -35,6 +37,7 @@ class Deciding(NamedTuple):
     cell_of: Finder | None = None
     settled: bool = False
     regressions: LogisticRule | None = None
+    alone: AloneRule | None = None
 
     @classmethod
     def by(
@@ -44,14 +47,16 @@ class Deciding(NamedTuple):
         *,
         settled: bool,
         regressions: LogisticRule | None = None,
+        alone: AloneRule | None = None,
     ) -> Deciding:
         """From now on by this rule."""
-        return cls(rule, binning, binning.epoch, cell_finder(binning), settled, regressions)
+        cell_of = cell_finder(binning)
+        return cls(rule, binning, binning.epoch, cell_of, settled, regressions, alone)
 
     @property
     def decides(self) -> bool:
         """Whether there is anything yet to decide by."""
-        return self.rule is not None or self.regressions is not None
+        return not (self.rule is None and self.regressions is None and self.alone is None)
 
 
 def stop_probability(stop: int | None, last: int, chance: float, *, full_run: bool) -> float:
@@ -98,19 +103,11 @@ class ItemPath:
     ) -> int:
         """Take the next stage's output; its situation, or -1 while there are no bins."""
         binning = self.by.binning
-        groups = self.groups
-        stage = len(groups)
-        text = None if output is ABSTAINED else written(output)
-        label = text if text is None or len(text) <= LONGEST_LABEL else label_of(text)
-        group = -1 if label is None else self._group(stage, label, differ)
-        if group >= 0 and group in groups:
-            label = self.labels[groups.index(group)]  # what agrees says the same
-        groups.append(group)
-        self.labels.append(label)
+        stage, label, text = self.take(output, differ)
         if binning is None:
             return -1
         sure = binning.confidence_bin(stage, confidence)
-        partition = partition_code(tuple(groups))
+        partition = partition_code(tuple(self.groups))
         if stage == binning.stage_count - 1:
             key = final_key(partition, sure)
         else:
@@ -122,6 +119,19 @@ class ItemPath:
         self.bins.append(sure)
         self.keys.append(key)
         return key
+
+    def take(self, output: Any, differ: Differ | None) -> tuple[int, str | None, str | None]:
+        """Note the next stage's output; its stage, its label, and the text of the output."""
+        groups = self.groups
+        stage = len(groups)
+        text = None if output is ABSTAINED else written(output)
+        label = text if text is None or len(text) <= LONGEST_LABEL else label_of(text)
+        group = -1 if label is None else self._group(stage, label, differ)
+        if group >= 0 and group in groups:
+            label = self.labels[groups.index(group)]  # what agrees says the same
+        groups.append(group)
+        self.labels.append(label)
+        return stage, label, text
 
     def _group(self, stage: int, label: str, differ: Differ | None) -> int:
         """The group of equal outputs that the newest one belongs to."""

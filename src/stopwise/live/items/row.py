@@ -29,6 +29,7 @@ Features = Mapping[str, "float | str | tuple[float, ...]"]
 _LARGEST = 2**62
 _FIELDS = (
     "labels", "groups", "features", "epoch", "keys", "full", "chance", "rule", "cut", "promised",
+    "whole",
 )  # fmt: skip
 
 
@@ -49,6 +50,7 @@ class ItemRow:
         promised: under a promise of agreement, what became of it in this round, of `PROMISED`; None
             where nothing was promised.
         settled: whether the bins are not cut again, so that the situations say all there is.
+        whole: of a round whose stages were called alone: `keys` are the two numbers of a whole row.
 
     >>> row = ItemRow(("yes", "no"), (0, 1), (0.9, None), {"country": "de"}, full=True, chance=0.5)
     >>> ItemRow.from_form(row.to_form(), 2, [0.9]) == row
@@ -67,6 +69,7 @@ class ItemRow:
     cut: Mapping[str, Any] | None = None
     promised: tuple[str, ...] | None = None
     settled: bool = False
+    whole: bool = False
 
     @property
     def answered(self) -> int:
@@ -92,6 +95,8 @@ class ItemRow:
             form["groups"] = list(self.groups)
             if self.features:
                 form["features"] = dict(self.features)
+        if self.whole:
+            form["whole"] = True
         if self.full:
             form["full"] = True
         if self.chance:
@@ -120,9 +125,13 @@ class ItemRow:
         known_keys("item", form, _FIELDS)
         sure = tuple(confidences or ())
         row = cls(confidences=sure + (None,) * (called - len(sure)))
+        row.whole = form.get("whole", False)
+        if not isinstance(row.whole, bool):
+            raise fail("whole", row.whole, "true or false")
         if "keys" in form:
             row.epoch = _text("epoch", form.get("epoch"))
-            row.keys = tuple(_key(key) for key in _list("keys", form["keys"], called))
+            number = 2 if row.whole else called
+            row.keys = tuple(_key(key) for key in _list("keys", form["keys"], number))
             row.settled = True
         else:
             row.labels = tuple(_label(one) for one in _list("labels", form.get("labels"), called))
@@ -200,7 +209,7 @@ def _number(name: str, given: Any, value: Any) -> float:
 
 def _list(field_: str, values: Any, called: int) -> list[Any]:
     if not isinstance(values, list) or len(values) != called:
-        raise fail(field_, values, f"a list, one for each of the {called} stages called")
+        raise fail(field_, values, f"a list of {called}, one for each stage that was called")
     return values
 
 

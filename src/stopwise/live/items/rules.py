@@ -7,13 +7,13 @@ from pathlib import Path
 
 from stopwise.checks import StopwiseError, fail, parse_json_object
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.alone.rule import ALONE
+from stopwise.policies.per_item.alone.rule import ALONE, AloneRule
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.rule import Rule
 
-AnyRule = Rule | LogisticRule
-"""A rule that `stopwise fit` makes: a table of situations, or regressions."""
+AnyRule = Rule | LogisticRule | AloneRule
+"""A rule that `stopwise fit` makes: a table of situations, regressions, or for stages alone."""
 
 
 def read_rule(given: AnyRule | str | Path | None) -> AnyRule | None:
@@ -24,7 +24,7 @@ def read_rule(given: AnyRule | str | Path | None) -> AnyRule | None:
     ...
     stopwise.checks.StopwiseError: rule nowhere.json: there is no such file
     """
-    if given is None or isinstance(given, Rule | LogisticRule):
+    if given is None or isinstance(given, AnyRule):
         return given
     if not isinstance(given, str | Path):
         raise fail("rule", given, "a Rule or the file that stopwise fit wrote")
@@ -38,10 +38,7 @@ def read_rule(given: AnyRule | str | Path | None) -> AnyRule | None:
     if form.get("rule") == "per-item-logistic":
         return LogisticRule.from_dict(form)
     if form.get("rule") == ALONE:
-        raise fail(
-            "rule", ALONE, "a rule for a cascade: a live cascade calls no stage alone; fit it"
-            " without --calls alone",
-        )  # fmt: skip
+        return AloneRule.from_dict(form)
     return Rule.from_dict(form)
 
 

@@ -155,10 +155,15 @@ def explain_round(
         why = f"{depth} was drawn before the first call, with probability {round.probability:.3g}"
         return DecisionExplanation(why, after, answered, round.probability)
     found = [] if decisions is None else decisions(round)
+    # Where stages are called alone, the rule was asked after some of them.
+    asked = [way[-1] for way, _ in getattr(path, "asked", ())] or range(len(found))
+    by_stage = dict(zip(asked, found, strict=False))
     sure = round.confidences or []
     steps = []
     for at, label in enumerate(path.labels):
-        said = found[at] if at < len(found) else None
+        if round.skipped >> at & 1:
+            continue
+        said = by_stage.get(at)
         steps.append(
             DecisionStep(
                 stages[at],
@@ -201,14 +206,16 @@ def _why(round: Round, stages: tuple[str, ...], steps: list[DecisionStep]) -> st
             return f"{kind} that was cut short{instead}"
         text = f"{kind}, drawn before the first call with probability {round.full_chance:.3g}"
         return text + instead
-    if rule is None or rule != len(steps) - 1:
+    if rule is None or stages[rule] != steps[-1].stage:
         return (
             f"ended after {steps[-1].stage}, before the rule stopped it: a budget, a time limit or"
             " a failure"
         )
     if rule == last:
+        if round.skipped == (1 << last) - 1:
+            return f"{stages[last]} was called alone: the rule begins there"
         return f"went on to {stages[last]}: no earlier stage was sure enough"
-    step = steps[rule]
+    step = steps[-1]
     text = f"stopped after {step.stage}: it "
     text += "abstains" if step.says is None else f"says {step.says}"
     if step.confidence is not None:

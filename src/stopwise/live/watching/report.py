@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from stopwise.costs import Calls
 from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.live.counters.tally import Tally
 from stopwise.live.items.figures import ItemFigures, figures_of_items
@@ -35,7 +36,8 @@ class LiveReport:
             differed, in the order (0, 1), (0, 2), (1, 2), (0, 3), ...
         advised: in the modes shadow and advise, how often each stage was advised.
         advised_cost: what the advice would have cost.
-        saved: `spent` less that, over the rounds that had advice.
+        saved: `spent` less that, over the rounds that had advice; where stages are called alone,
+            what the last stage alone would have cost them, less that.
         advised_agreement: how often the advised answer agreed with the one given; None if unknown.
             This is agreement, not accuracy: without labels nobody knows who was right.
         items: where rounds are decided per item, what full runs say of all of them: agreement with
@@ -44,6 +46,9 @@ class LiveReport:
         saved_alone: for stages that can be called without those before them: what the last stage
             alone would have cost for all these rounds, at its present cost, less `spent`. Below 0
             where it would have been cheaper. None where costs are not known here.
+        saved_through: what calling all stages would have cost, less `spent`; None likewise.
+        way: "cascade" or "alone", as `calls` was set; None where it was not, and both savings are
+            shown.
 
     >>> from stopwise.live import Learner
     >>> learner = Learner({"rule": 0, "model": 1}, "fixed", mistake_cost=4)
@@ -52,6 +57,7 @@ class LiveReport:
     1 round, 0 abandoned, spent 1
     rule: 1 call, 0 answers, 0 failures, 0 abstentions
     model: 1 call, 1 answer, 0 failures, 0 abstentions
+    saved 0 against calling all stages, 0 against model alone
     """
 
     stages: tuple[str, ...]
@@ -72,6 +78,8 @@ class LiveReport:
     disagreed: tuple[int, ...] = ()
     promise: PromiseFigures | None = None
     saved_alone: float | None = None
+    saved_through: float | None = None
+    way: Calls | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it.
@@ -121,7 +129,10 @@ class LiveReport:
         if self.unrecorded:
             text += f", {_number(self.unrecorded, 'round')} not recorded"
         if sum(self.advised):
-            text += f", {self.saved:g} of it saved by the advice"
+            if self.way == "alone":
+                text += f", the advice would save {self.saved:g} against {self.stages[-1]} alone"
+            else:
+                text += f", {self.saved:g} of it saved by the advice"
         if self.items is not None:
             text += f"; {self.items}"
         if self.promise is not None:
@@ -134,13 +145,29 @@ class LiveReport:
             f" {_number(row['failures'], 'failure')}, {_number(row['abstentions'], 'abstention')}"
             for row in self.rows()
         ]
-        return "\n".join([self._summary(), *lines])
+        return "\n".join([self._summary(), *lines, *self._savings()])
+
+    def _savings(self) -> list[str]:
+        """What was saved, against what the stages can be called instead."""
+        through, alone = self.saved_through, self.saved_alone
+        if through is None or alone is None or any(self.advised):
+            return []
+        ways = {
+            "cascade": f"{_rounded(through)} against calling all stages",
+            "alone": f"{_rounded(alone)} against {self.stages[-1]} alone",
+        }
+        return [f"saved {ways[self.way] if self.way else ', '.join(ways.values())}"]
 
     def _repr_html_(self) -> str:
         rows = self.rows()
         return html_table(
             list(rows[0]), [list(row.values()) for row in rows], title=self._summary()
         )
+
+
+def _rounded(value: float) -> str:
+    """Sums of costs carry rounding; what is next to nothing is 0."""
+    return f"{round(value, 9) + 0.0:g}"
 
 
 def _number(count: int, noun: str) -> str:
@@ -152,6 +179,8 @@ def report_of(
     stages: Sequence[str],
     promise: AgreementGuard | None = None,
     last_cost: float | None = None,
+    all_cost: float | None = None,
+    way: Calls | None = None,
 ) -> LiveReport:
     """Read a tally.
 
@@ -160,29 +189,41 @@ def report_of(
         stages: their names.
         promise: of agreement, where one was made.
         last_cost: what a call of the last stage costs.
+        all_cost: what a call of every stage costs.
+        way: how stages are called, where that was said.
 
     >>> report_of(Tally(2), ("a", "b")).calls
     (0, 0)
     """
     at, values = tally.layout, tally.values
     lengths = tally.of_stages(at.lengths)
-    known = values[at.advised_known]
+    known, paid = values[at.advised_known], values[at.advised_paid]
+    items = figures_of_items(values, at.items)
+    if way == "alone" and last_cost is not None:
+        paid = values[at.advised_rounds] * last_cost
+        if items is not None:  # savings are stated against the last stage alone, and need no sample
+            items = replace(items, saved=None, saved_interval=None)
     return LiveReport(
         stages=tuple(stages),
         rounds=tally.rounds,
         abandoned=values[at.abandoned],
-        calls=tuple(sum(lengths[stage:]) for stage in range(tally.stage_count)),
+        calls=tuple(
+            sum(lengths[stage:]) - skipped
+            for stage, skipped in enumerate(tally.of_stages(at.skipped))
+        ),
         answers=tuple(tally.of_stages(at.stops)),
         failures=tuple(tally.of_stages(at.failures)),
         abstentions=tuple(tally.of_stages(at.abstained)),
         spent=tally.spent,
         advised=tuple(tally.of_stages(at.advised)),
         advised_cost=float(values[at.advised_cost]),
-        saved=float(values[at.advised_paid] - values[at.advised_cost]),
+        saved=float(paid - values[at.advised_cost]),
         advised_agreement=values[at.advised_same] / known if known else None,
-        items=figures_of_items(values, at.items),
+        items=items,
         compared=tuple(tally.seen),
         disagreed=tuple(tally.disagreed),
         promise=None if promise is None else figures_of_promise(values, at.promise, promise),
         saved_alone=None if last_cost is None else tally.rounds * last_cost - tally.spent,
+        saved_through=None if all_cost is None else tally.rounds * all_cost - tally.spent,
+        way=way,
     )

@@ -102,7 +102,7 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
             named.append(_names(record, count))
         else:
             named = None  # outputs of some rounds were not kept
-        calls.append([at < record.called for at in range(count)])
+        calls.append([_was_called(record, at) for at in range(count)])
         segments.append(record.segment)
         items.append(f"{record.writer}/{record.sequence}")
         if limited:
@@ -201,10 +201,14 @@ def _names(record: RoundRecord, count: int) -> list[str | None]:
     return found
 
 
+def _was_called(record: RoundRecord, stage: int) -> bool:
+    return stage < record.called and not record.skipped >> stage & 1
+
+
 def _bills(record: RoundRecord, known: tuple[float, ...]) -> list[float | None]:
     costs = list(record.costs or ())
     costs += [None] * (len(known) - len(costs))
     return [
-        (known[at] if cost is None else cost) if at < record.called else None
+        (known[at] if cost is None else cost) if _was_called(record, at) else None
         for at, cost in enumerate(costs)
     ]

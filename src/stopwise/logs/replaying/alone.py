@@ -5,8 +5,8 @@ known probability that falls as the square root of the rounds, or it calls what 
 its stage alone, or, per item, one stage after the other with jumps. Only full runs are counted, so
 nothing that is learned depends on what was called.
 
-A full run calls every stage and pays for it; its answer is the one that the policy would have
-given.
+A full run calls every stage and pays for it. Its answer is that of the stage named last wherever
+a policy looks at no outputs; per item it is the one that loses least, given all of them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from stopwise.logs.reading.rows import LogRows
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.alone.full_runs import full_run_probability
 from stopwise.policies.per_item.alone.rule import AloneRule
+from stopwise.policies.per_item.learning import EPOCHS, rounds_until_next
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.situation import ItemPolicy
-
-_GROWTH = 1.25
-"""A per-item rule is made again when full runs have grown by this factor."""
+from stopwise.situations.binning import Binning
+from stopwise.situations.transitions import Transitions
+from stopwise.situations.whole_rows import WholeRows
 
 _OLDER = 1.1
 """Between two full runs a policy knows nothing new but the round; it is asked again when the
@@ -65,6 +66,7 @@ def run_alone(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gen
     else:
         answered_by = _one_stage(rows, policy, order, full, rng)
         spent = rows.spent[order, answered_by]
+        answered_by = np.where(full, rows.baseline % len(rows.stages), answered_by)
     spent = np.where(full, rows.bills[order].sum(axis=1), spent)
     return AloneRun(answered_by, spent - rows.spent[order, answered_by], full)
 
@@ -97,19 +99,30 @@ def _one_stage(
 def _per_item(
     rows: LogRows, policy: PerItem, own: Costs, order: IntArray, full: NDArray[np.bool_]
 ) -> tuple[IntArray, FloatArray]:
-    """Answering stage and cost of each round, by a rule that is made again as full runs grow."""
+    """Answering stage and cost of each round, by a rule that is made again as full runs grow.
+
+    Bins are cut and rules made when as many full runs have been counted as rounds where stages
+    need those before them: as live.
+    """
     met = rows.observations().where(order)
     bills = rows.bills[order]
-    answered_by = np.full(len(order), rows.baseline, dtype=np.int64)
-    spent = bills[:, rows.baseline].copy()
+    # Where there is nothing to learn, no number of mistakes pays for more than the cheapest.
+    begin = 0 if full_run_probability(1, own) == 0 else rows.baseline % len(rows.stages)
+    answered_by = np.full(len(order), begin, dtype=np.int64)
+    spent = bills[:, begin].copy()
     seen = np.flatnonzero(full)
-    number = policy.always_full
+    number = first = policy.always_full
+    binning: Binning | None = None
     while number <= len(seen):
         start = int(seen[number - 1]) + 1
-        next_number = max(int(number * _GROWTH), number + 1)
+        settled = number >= first * EPOCHS[-1]
+        next_number = number + rounds_until_next(number, first, settled=settled)
         end = int(seen[next_number - 1]) + 1 if next_number <= len(seen) else len(order)
-        rule = AloneRule.fit(
-            rows.stages, met.where(seen[:number]), own,
+        counted = met.where(seen[:number])
+        if binning is None or number in {first * factor for factor in EPOCHS}:
+            binning = Binning.fit(counted, whole=True)
+        rule = AloneRule.from_counts(
+            rows.stages, Transitions.of(counted, binning), own,
             reference=rows.held_to(policy.reference), trust=policy.trust,
         )  # fmt: skip
         part = np.arange(start, end)
@@ -117,5 +130,9 @@ def _per_item(
             found = rule.follow(met.where(part))
             answered_by[part] = found.answered_by
             spent[part] = (found.called * bills[part]).sum(axis=1)
+            ended = part[full[part]]
+            groups = WholeRows.of(met.where(ended), binning).groups
+            likeliest = rule.answering(groups)
+            answered_by[ended] = answered_by[ended] if likeliest is None else likeliest
         number = next_number
     return answered_by, spent

@@ -6,6 +6,7 @@ from html import escape
 
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.items import words
+from stopwise.logs.items.alone import AloneItems
 from stopwise.logs.items.analysis import ItemAnalysis
 from stopwise.logs.items.frontier import Frontier
 from stopwise.logs.reporting.page_parts import section, table
@@ -40,7 +41,20 @@ def items_section(found: ItemAnalysis) -> str:
     return section("Item by item", "".join(parts))
 
 
-def _ways(found: ItemAnalysis) -> str:
+def items_alone_section(found: AloneItems) -> str:
+    """The same for stages that are called alone: what it costs, and which stages items call."""
+    first, *others = found.sentences()
+    reads = found.rule.reads
+    parts = [f"<p><strong>{escape(first)}</strong></p>"]
+    parts += [f"<p>{escape(sentence)}</p>" for sentence in others if sentence not in reads]
+    parts.append(_ways(found))
+    parts.append("<h3>Which stages are called</h3>")
+    parts.append(f"<p>Every item calls {escape(found.stages[found.rule.first])} first.</p>")
+    parts.append(f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in reads)}</ul>")
+    return section("Item by item, stages called alone", "".join(parts))
+
+
+def _ways(found: ItemAnalysis | AloneItems) -> str:
     ways = (found.per_item, *found.ways)
     titles = ["way to stop", "calls cost", "answers changed", "expected in all"]
     titles.append("if every change is a mistake")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stopwise.logs.formatting import amount, counted, round_share, share
 from stopwise.logs.judging.verdict import CERTAIN, NOT_KNOWABLE, TOO_FEW_ROWS, Verdict
 from stopwise.logs.reporting import headline, page_detail, plots, words
-from stopwise.logs.reporting.items_page import items_section
+from stopwise.logs.reporting.items_page import items_alone_section, items_section
 from stopwise.logs.reporting.page_parts import section, table, with_code
 from stopwise.logs.reporting.page_style import STYLE
 from stopwise.logs.reporting.stage_table import SEGMENT_TITLES, segment_rows
@@ -54,6 +54,7 @@ def report(analysis: Findings) -> str:
         _head(analysis),
         page_detail.readings(analysis),
         None if analysis.per_item is None else items_section(analysis.per_item),
+        None if analysis.per_item_alone is None else items_alone_section(analysis.per_item_alone),
         _knowable(analysis),
         _truth(analysis),
         _mistake_costs(analysis),

@@ -12,6 +12,7 @@ padding:24px 28px;margin:0 0 18px}
 h1{font-size:25px;line-height:1.35;margin:0 0 20px;font-weight:650;letter-spacing:-.01em}
 h2{font-size:18px;margin:0 0 14px}
 h3{font-size:15px;margin:0 0 8px}
+.scroll+h3,p+h3{margin-top:22px}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px}
 .tile{background:#f4f6f8;border-radius:10px;padding:14px 16px}
 .tile .k{font-size:12px;color:#5d6875}

@@ -144,6 +144,7 @@ class SqlStore(ABC):
             items.first_rounds,
             items.take,
             items.given,
+            whole=items.whole,
         )
 
     def _load(self, connection: Connection, counters: SegmentCounters) -> None:

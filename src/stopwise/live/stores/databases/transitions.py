@@ -48,6 +48,7 @@ class SqlTransitions:
         first_rounds: after this many rounds bins are cut for the first time.
         take: given what to decide by, whenever that has changed.
         given: the counts of a rule to begin with.
+        whole: whether only full runs count, as whole rows.
     """
 
     def __init__(
@@ -58,6 +59,8 @@ class SqlTransitions:
         first_rounds: int,
         take: Callable[[ItemState], None],
         given: Transitions | None,
+        *,
+        whole: bool = False,
     ) -> None:
         self._where = where
         self._cascade = cascade
@@ -65,6 +68,7 @@ class SqlTransitions:
         self._first = first_rounds
         self._take = take
         self._given = given
+        self._whole = whole
         self._binning: tuple[str, Binning] | None = None
         self._seen = -1  # the last change of the rule that was taken
 
@@ -109,6 +113,8 @@ class SqlTransitions:
 
     def append(self, connection: Connection, rows: Sequence[ItemRow], change: int) -> None:
         """Count rounds; bins and rule are made again where a mark is reached."""
+        if self._whole:
+            rows = [row for row in rows if row.full]
         if not rows:
             return
         head = self._head(connection)
@@ -157,7 +163,7 @@ class SqlTransitions:
                 (self._cascade,),
             )
         ]
-        binning = cut(rows, self._stages)
+        binning = cut(rows, self._stages, whole=self._whole)
         connection.query("DELETE FROM stopwise_transitions WHERE cascade = ?", (self._cascade,))
         self._add(connection, count_rows(rows, binning))
         settled = head.rounds >= settles_at(self._first)

@@ -10,9 +10,8 @@ import numpy as np
 
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs, FloatArray
-from stopwise.policies.per_item.alone.paths import KeyTable, StagePath, path_keys
-from stopwise.situations.binning import Binning
-from stopwise.situations.observations import Observations
+from stopwise.policies.per_item.alone.paths import KeyTable, StagePath
+from stopwise.situations.whole_rows import WholeRows, path_keys
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,7 @@ class Followed:
 
 
 def follow(
-    rows: Observations,
-    binning: Binning,
+    rows: WholeRows,
     tables: Mapping[StagePath, KeyTable],
     first: int,
     costs: Costs,
@@ -52,7 +50,7 @@ def follow(
         path, items = waiting.popitem()
         if path not in tables or not len(items):
             continue
-        keys = path_keys(rows.where(items), binning, path)
+        keys = path_keys(rows.where(items), path)
         goes = _decide(tables[path], keys, path[-1])
         for stage in np.unique(goes[goes != path[-1]]).tolist():
             on = items[goes == stage]
@@ -75,18 +73,24 @@ def _decide(table: KeyTable, keys: IntArray, stop: int) -> IntArray:
     return result
 
 
-def in_words(stages: tuple[str, ...], called: IntArray) -> tuple[str, ...]:
+def in_words(
+    stages: tuple[str, ...], called: IntArray, number: FloatArray | None = None
+) -> tuple[str, ...]:
     """Which stages were called, for what share of items, largest first.
+
+    Args:
+        number: how many items each row of `called` stands for.
 
     >>> in_words(("small", "middle", "large"), np.array([[1, 0, 0], [1, 0, 0], [1, 0, 1]]))
     ('call small, and stop: 66.7 % of items', 'call small, then large: 33.3 % of items')
     """
-    ways, number = np.unique(called, axis=0, return_counts=True)
+    ways, which = np.unique(called, axis=0, return_inverse=True)
+    times = np.bincount(np.ravel(which), weights=number)
     lines = []
-    for at in np.argsort(-number, kind="stable"):
+    for at in np.argsort(-times, kind="stable"):
         names = [stages[stage] for stage in np.flatnonzero(ways[at])]
         end = ", and stop" if len(names) == 1 else ""
         lines.append(
-            f"call {', then '.join(names)}{end}: {100 * number[at] / len(called):.1f} % of items"
+            f"call {', then '.join(names)}{end}: {100 * times[at] / times.sum():.1f} % of items"
         )
     return tuple(lines)

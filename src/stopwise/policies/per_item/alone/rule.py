@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, parse_json_object, whole_number
+from stopwise.checks import fail, finite_number, parse_json_object, whole_number
 from stopwise.costs import Costs
 from stopwise.policies.per_item.alone.applying import Followed, follow, in_words
 from stopwise.policies.per_item.alone.paths import KeyTable, StagePath
-from stopwise.policies.per_item.alone.working_back import held_out_values, work_back
+from stopwise.policies.per_item.alone.working_back import (
+    WorkedBack,
+    held_out_values,
+    work_back,
+)
+from stopwise.policies.per_item.rule import RuleDecision
 from stopwise.policies.per_item.rule_files import read_head, written_head
 from stopwise.situations.binning import Binning
+from stopwise.situations.keys import LEVELS
 from stopwise.situations.observations import Observations
-from stopwise.situations.references import hold_against
+from stopwise.situations.references import Held, hold_against
 from stopwise.situations.transitions import Transitions
+from stopwise.situations.whole_rows import WholeRows
 
 ALONE = "per-item-alone"
 """What a rule of this kind calls itself in a file."""
@@ -36,6 +43,8 @@ class AloneRule:
         tables: for every path, the stage to call next by situation; the path's own last: stop.
         reads: what it did on the rows that it was made from, in words.
         rows: how many those were.
+        counts: the whole rows that it was made from, counted: what a live cascade goes on from.
+        reference, trust: what answers were held against, as it was asked for.
 
     >>> codes = np.array([[0, 0, 0]] * 400 + [[1, 0, 0]] * 200 + [[1, 1, 1]] * 200)
     >>> rows = Observations(("no", "yes"), codes)
@@ -52,6 +61,11 @@ class AloneRule:
     tables: Mapping[StagePath, KeyTable]
     reads: tuple[str, ...] = ()
     rows: int = 0
+    counts: Transitions | None = None
+    reference: str | int = "auto"
+    trust: float | None = None
+    worked: WorkedBack | None = field(default=None, compare=False, repr=False)
+    held: Held | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def fit(
@@ -74,22 +88,79 @@ class AloneRule:
             raise fail("rows", "rows that stopped early", "rows on which every stage was called")
         if not len(stages) == rows.stage_count == costs.stage_count:
             raise fail("stages", list(stages), f"{rows.stage_count} names and costs, as the rows")
-        binning = Binning.fit(rows)
-        counts = Transitions.of(rows, binning)
+        counts = Transitions.of(rows, Binning.fit(rows, whole=True))
         if labelled is not None:
             counts.add_labels(*labelled)
-        held = hold_against(counts, reference, trust)
+        return cls.from_counts(stages, counts, costs, reference=reference, trust=trust, first=first)
+
+    @classmethod
+    def from_counts(
+        cls,
+        stages: tuple[str, ...],
+        counts: Transitions,
+        costs: Costs,
+        *,
+        reference: str | int = "auto",
+        trust: float | None = None,
+        first: int | None = None,
+    ) -> AloneRule:
+        """Make the rule from whole rows that were counted: a pure function of its arguments."""
+        rows = WholeRows.of_counts(counts.moves[0], counts.stage_count)
+        # What answers are held against follows from how rows end, and from labels.
+        ends = Transitions(counts.binning)
+        ends.full, ends.labelled = rows.ends(), dict(counts.labelled)
+        held = hold_against(ends, reference, trust)
         if first is None:
-            first = int(np.argmin(held_out_values(rows, binning, held, costs)))
+            first = int(np.argmin(held_out_values(rows, held, costs)))
         elif not 0 <= first < len(stages):
             raise fail("first", first, f"the number of a stage, 0 to {len(stages) - 1}")
-        tables, _ = work_back(rows, binning, held, costs)
-        called = follow(rows, binning, tables, first, costs).called
-        return cls(stages, costs, binning, first, tables, in_words(stages, called), len(rows))
+        worked = work_back(rows, held, costs)
+        called = follow(rows, worked.tables, first, costs).called
+        reads = in_words(stages, called, rows.number)
+        return cls(
+            stages, costs, counts.binning, first, worked.tables, reads, counts.rounds, counts,
+            reference, trust, worked, held,
+        )  # fmt: skip
 
     def follow(self, rows: Observations) -> Followed:
         """Where items are answered and what they cost, given all outputs."""
-        return follow(rows, self.binning, self.tables, self.first, self.costs)
+        whole = WholeRows.of(rows, self.binning)
+        return follow(whole, self.tables, self.first, self.costs)
+
+    def answering(self, groups: IntArray) -> IntArray | None:
+        """Of items that called every stage: whose answer loses least; the deepest of equals.
+
+        None where the rule was read from a file, which says what to do and not why.
+        """
+        if self.held is None:
+            return None
+        losses = self.held.loss(groups)
+        return np.asarray(losses.shape[1] - 1 - losses[:, ::-1].argmin(axis=1))
+
+    def decide(self, path: StagePath, key: int) -> RuleDecision | None:
+        """What it says of an item in a situation after a path; None where nothing is decided.
+
+        As for `answering`, a rule that was read from a file does not know.
+        """
+        if self.worked is None or path not in self.worked.means:
+            return None
+        means, options = self.worked.means[path], self.worked.options[path]
+        values = means.look_up(np.asarray([key]))[0]
+        level = max(
+            at for at, shift in enumerate(LEVELS) if at == 0 or key >> shift in means.keys[at]
+        )
+        at = int(np.searchsorted(means.keys[level], key >> LEVELS[level])) if level else 0
+        losses = [float("nan")] * len(self.stages)
+        losses[path[-1]] = float(values[0])
+        mistake = self.costs.mistake_cost
+        return RuleDecision(
+            options[int(values.argmin())] == path[-1],
+            tuple(losses),
+            mistake * float(values[0]),
+            mistake * float(values[1:].min(initial=np.inf)),
+            int(means.rows[level][at]),
+            level,
+        )
 
     def next_stage(self, path: StagePath, key: int) -> int:
         """The stage to call after a path in a situation; the last of the path means: stop."""
@@ -109,6 +180,9 @@ class AloneRule:
             "first": self.first,
             "rows": self.rows,
             "reads": list(self.reads),
+            "reference": self.reference,
+            "trust": self.trust,
+            "counts": None if self.counts is None else self.counts.to_dict(),
             "paths": [
                 {
                     "path": list(path),
@@ -140,6 +214,8 @@ class AloneRule:
             first = whole_number("first", form["first"], least=0)
             reads = tuple(str(line) for line in form.get("reads", ()))
             rows = whole_number("rows", form.get("rows", 0), least=0)
+            given = form.get("counts")
+            counts = None if given is None else Transitions.from_dict(given)
             tables = {
                 tuple(whole_number("path", at, least=0) for at in entry["path"]): tuple(
                     (
@@ -154,10 +230,18 @@ class AloneRule:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise fail("rule", str(error), "a rule as to_dict writes it") from None
         _check_tables(stages, first, tables)
-        return cls(stages, costs, Binning.from_dict(form["binning"]), first, tables, reads, rows)
+        binning = Binning.from_dict(form["binning"])
+        if counts is not None and counts.binning != binning:
+            raise fail("counts", counts.binning.epoch, f"counts of the binning {binning.epoch}")
+        reference, trust = form.get("reference", "auto"), form.get("trust")
+        if not isinstance(reference, int | str) or isinstance(reference, bool):
+            raise fail("reference", reference, "'auto', 'last', 'consensus' or a stage by number")
+        if trust is not None:
+            finite_number("trust", trust)
+        return cls(stages, costs, binning, first, tables, reads, rows, counts, reference, trust)
 
 
-_FIELDS = ("binning", "first", "rows", "reads", "paths")
+_FIELDS = ("binning", "first", "rows", "reads", "paths", "counts", "reference", "trust")
 
 
 def _check_tables(

@@ -13,29 +13,45 @@ too; it is made by the rule's own measure on rows that the rule was not made fro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs, FloatArray
 from stopwise.policies.per_item.alone.applying import follow
-from stopwise.policies.per_item.alone.paths import KeyTable, StagePath, path_keys, paths
-from stopwise.situations.binning import Binning
+from stopwise.policies.per_item.alone.paths import KeyTable, StagePath, paths
 from stopwise.situations.keys import LEVELS
 from stopwise.situations.leaning import Levels, StageRisks
-from stopwise.situations.observations import Observations
 from stopwise.situations.references import Held
+from stopwise.situations.whole_rows import WholeRows, path_keys
 
 
-def work_back(
-    rows: Observations, binning: Binning, held: Held, costs: Costs
-) -> tuple[dict[StagePath, KeyTable], FloatArray]:
-    """Tables of all paths, and the value of each first stage, in mistakes, on these rows."""
+@dataclass(frozen=True)
+class WorkedBack:
+    """What to do after every path, and why.
+
+    Attributes:
+        tables: the stage to call next, by path and situation.
+        options: after each path, the stages that can come next; its own last: stop.
+        means: after each path, what each of them is expected to cost by situation, in mistakes.
+    """
+
+    tables: Mapping[StagePath, KeyTable]
+    options: Mapping[StagePath, tuple[int, ...]] = field(default_factory=dict)
+    means: Mapping[StagePath, StageRisks] = field(default_factory=dict)
+
+
+def work_back(rows: WholeRows, held: Held, costs: Costs) -> WorkedBack:
+    """What to do after every path, by what these rows show."""
     last = rows.stage_count - 1
-    losses = _losses(rows, held)
+    losses = held.loss(rows.groups)
     own = costs.per_stage / costs.mistake_cost
     values: dict[StagePath, FloatArray] = {}
     tables: dict[StagePath, KeyTable] = {}
+    choices: dict[StagePath, tuple[int, ...]] = {}
+    found_means: dict[StagePath, StageRisks] = {}
     for path in paths(rows.stage_count):
         options = [path[-1]]
         columns = [losses[:, path[-1]]]
@@ -46,8 +62,9 @@ def work_back(
             options.append(stage)
             columns.append(own[stage] + (losses[:, last] if stage == last else values[longer]))
         table = np.stack(columns, axis=1)
-        keys = path_keys(rows, binning, path)
-        means = _leaned(keys, table)
+        keys = path_keys(rows, path)
+        means = _leaned(keys, table, rows.number)
+        choices[path], found_means[path] = tuple(options), means
         chosen = means.look_up(keys).argmin(axis=1)
         values[path] = table[np.arange(len(table)), chosen]
         tables[path] = tuple(
@@ -57,37 +74,29 @@ def work_back(
                 LEVELS[::-1], means.keys[::-1], means.losses[::-1], strict=True
             )
         )  # fmt: skip
-    starts = [own[s] + values[(s,)].mean() for s in range(last)]
-    return tables, np.asarray([*starts, own[last] + losses[:, last].mean()])
+    return WorkedBack(tables, choices, found_means)
 
 
-def held_out_values(rows: Observations, binning: Binning, held: Held, costs: Costs) -> FloatArray:
+def held_out_values(rows: WholeRows, held: Held, costs: Costs) -> FloatArray:
     """The value of each first stage, each half of the rows under tables of the other half."""
-    losses = _losses(rows, held)
-    half = np.arange(len(rows)) % 2 == 0
     totals = np.zeros(rows.stage_count)
-    for made, scored in ((half, ~half), (~half, half)):
-        if not made.any() or not scored.any():
+    halves = rows.halves()
+    for made, scored in (halves, halves[::-1]):
+        if not len(made) or not len(scored):
             continue
-        tables, _ = work_back(rows.where(made), binning, held, costs)
-        other = rows.where(scored)
+        tables = work_back(made, held, costs).tables
+        losses = held.loss(scored.groups)
         for first in range(rows.stage_count):
-            found = follow(other, binning, tables, first, costs)
-            lost = losses[scored][np.arange(len(other)), found.answered_by]
-            totals[first] += (found.spent / costs.mistake_cost + lost).sum()
-    return totals / max(len(rows), 1)
+            found = follow(scored, tables, first, costs)
+            lost = losses[np.arange(len(scored)), found.answered_by]
+            totals[first] += (scored.number * (found.spent / costs.mistake_cost + lost)).sum()
+    return np.asarray(totals / max(float(rows.number.sum()), 1.0))
 
 
-def _losses(rows: Observations, held: Held) -> FloatArray:
-    """The loss of every stage's answer on every row, in mistakes."""
-    groups = partitions(np.where(rows.codes < 0, -1, rows.codes))
-    return held.loss(groups)
-
-
-def _leaned(keys: IntArray, values: FloatArray) -> StageRisks:
+def _leaned(keys: IntArray, values: FloatArray, number: FloatArray) -> StageRisks:
     """Means of values by situation, leaning on coarser keys."""
-    fine, inverse, number = np.unique(keys, return_inverse=True, return_counts=True)
+    fine, inverse = np.unique(keys, return_inverse=True)
     sums = np.zeros((len(fine), values.shape[1]))
-    np.add.at(sums, inverse, values)
-    rows = number.astype(np.float64)
+    np.add.at(sums, inverse, values * number[:, None])
+    rows = np.bincount(inverse, weights=number, minlength=len(fine)).astype(np.float64)
     return Levels.of(fine, rows, rows).lean(sums / rows[:, None])
