@@ -31,6 +31,8 @@ settings.register_profile(
 )
 settings.load_profile("stopwise")
 
+pytest_plugins = ["store_fixtures"]
+
 NUMBA = importlib.util.find_spec("numba") is not None
 COMPILED = re.compile(
     r"^(?:from|import) (?:numba|independent|stopwise\.simulation\.(?:kernels|fast))\b", re.MULTILINE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,6 @@ from stopwise.policies.per_item.alone.full_runs import full_run_probability
 from stopwise.policies.registry import make_policy
 
 sys.path.insert(0, str(Path(__file__).parent / "stores"))
-from store_kinds import kind, postgres  # noqa: F401
 
 NAMES, OWN = ("small", "middle", "large"), (1.0, 3.0, 20.0)
 COSTS = dict(zip(NAMES, OWN, strict=True))
@@ -218,7 +218,7 @@ def test_a_snapshot_goes_on_exactly_and_only_the_same_way(tmp_path):
     assert through.learner.evidence().seen.tolist() == kept.seen.tolist()
 
 
-def test_every_store_keeps_what_was_called(kind):  # noqa: F811
+def test_every_store_keeps_what_was_called(kind):
     first = kind.learner(
         "uss-ts-jump", stages=COSTS, learner={"mistake_cost": 50, "calls": "alone"}
     )

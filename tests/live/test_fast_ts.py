@@ -143,4 +143,6 @@ def test_the_short_way_counts_as_the_long_way(seed):
     one, two = short.report(), long.report()
     assert one.spent == pytest.approx(two.spent)  # added up in another order
     assert one.saved_alone == pytest.approx(two.saved_alone)
-    assert replace(one, spent=0, saved_alone=0) == replace(two, spent=0, saved_alone=0)
+    assert one.saved_through == pytest.approx(two.saved_through)
+    sums = {"spent": 0, "saved_alone": 0, "saved_through": 0}
+    assert replace(one, **sums) == replace(two, **sums)

@@ -185,3 +185,30 @@ def test_rounds_of_many_threads_are_counted_exactly_however_often_threads_switch
     assert report.spent == pytest.approx(sum(costs))
     assert report.rounds == sum(learner.report(segment).rounds for segment in "ab")
     assert learner._books.ledger.budgets.held == pytest.approx(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_threads_that_fork_at_the_same_time_let_go_of_all_they_held(tmp_path: Path) -> None:
+    learner = Learner(STAGES, mistake_cost=10, store=open_store("log behind", tmp_path))
+    children: list[int] = []
+
+    def fork() -> None:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            children.append(child)
+
+    threads = [threading.Thread(target=fork) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 20
+    ended = threading.Thread(target=lambda: learner.begin().abandon(), daemon=True)
+    ended.start()
+    ended.join(10)
+    assert not ended.is_alive()
+    learner.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -28,17 +30,31 @@ def watch_forks(one: Forkable) -> None:
     _ALL.add(one)
 
 
+_FORKING = threading.RLock()  # one fork at a time: each lets go of what it held itself
+_HELD: list[Forkable] = []
+
+
 def _before() -> None:
-    for one in list(_ALL):
-        one.before_fork()
+    _FORKING.acquire()
+    _HELD[:] = list(_ALL)
+    for one in _HELD:
+        with suppress(Exception):  # whatever is wrong with one, the others are held still
+            one.before_fork()
 
 
 def _in_parent() -> None:
-    for one in list(_ALL):
-        one.after_fork_in_parent()
+    # Those that were held and no others: one that was made meanwhile has nothing to let go of.
+    for one in _HELD:
+        with suppress(Exception):
+            one.after_fork_in_parent()
+    _HELD.clear()
+    _FORKING.release()
 
 
 def _in_child() -> None:
+    global _FORKING  # noqa: PLW0603  # the parent's stays taken here
+    _FORKING = threading.RLock()
+    _HELD.clear()
     for one in list(_ALL):
         one.after_fork_in_child()
 

@@ -183,6 +183,8 @@ def interrupt_often(
     work()
     longest = 1.2 * (time.perf_counter() - start) + 1e-4
     raised = 0
+    gc.collect()
+    gc.freeze()  # so that collecting after every interrupt is quick
     with handler_that_raises(error, spare_asyncio=spare_asyncio):
         for _ in range(times):
             try:
@@ -193,6 +195,7 @@ def interrupt_often(
                 raised += 1
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 gc.collect()
+    gc.unfreeze()
     return raised
 
 
@@ -238,7 +241,6 @@ def test_what_was_called_is_paid_whenever_a_signal_handler_raises(error: str) ->
 
 def interrupt_all(error: type[BaseException]) -> None:
     """What the test above runs: a line for each way in which what was called has been paid."""
-    gc.freeze()  # so that collecting after every interrupt is quick
     for at, (kind, way, settings) in enumerate(WAYS):
         of_stages = {name: settings[name] for name in ("timeout", "retry") if name in settings}
         of_cascade = {name: one for name, one in settings.items() if name not in of_stages}

@@ -27,7 +27,6 @@ from stopwise.situations.observations import Observations
 from stopwise.situations.transitions import Transitions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stores"))
-from store_kinds import kind, postgres  # noqa: F401
 
 NAMES, OWN, ITEMS = ("a", "b", "c"), (1.0, 4.0, 10.0), 1200
 COSTS = dict(zip(NAMES, OWN, strict=True))
@@ -181,7 +180,7 @@ def test_a_snapshot_goes_on_exactly(tmp_path):
         through.load(tmp_path / "live.json", fork=1)
 
 
-def test_every_store_keeps_what_was_counted(kind):  # noqa: F811
+def test_every_store_keeps_what_was_counted(kind):
     settings = {"mistake_cost": 40, "calls": "alone"}
     first = kind.learner("per-item", stages=COSTS, seed=3, learner=settings, durability="round")
     run(first, end=150)

@@ -3,7 +3,6 @@
 import sqlite3
 
 import pytest
-from store_kinds import postgres, shared
 
 
 class Rows:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import fault_test
 import pytest
-from store_kinds import fault_test, postgres
 
 
 @pytest.mark.parametrize("durability", ["round", "behind"])

@@ -4,10 +4,10 @@ import json
 import sqlite3
 
 import pytest
-from store_kinds import STAGES, play
 
 from stopwise import StopwiseError
 from stopwise.live import Learner, RoundLog, SqliteStore, read_rounds
+from store_kinds import STAGES
 
 FORGED = [
     {"probability": 25.0},

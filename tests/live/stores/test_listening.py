@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from stopwise.live import Drift, Learner, RoundLog
+from stopwise.live.watching.drift import DriftAlarm
 
 
 def run_round(learner, output):
@@ -51,6 +52,25 @@ def test_a_listener_may_begin_rounds(tmp_path, durability):
     assert heard.wait(10)
     learner.close()
     assert learner.rounds == 700 + len(learner.alarms)
+
+
+def test_what_a_store_heard_is_never_told_in_the_thread_of_a_round(tmp_path, monkeypatch):
+    threads: list[str] = []
+    started = threading.Thread.start
+
+    def start_late(thread):
+        # As where the thread of `on_drift` is slow to begin and a round ends before it.
+        if thread.name == "stopwise on_drift":
+            run_round(learner, "y")
+        started(thread)
+
+    learner = Learner(
+        [0, 1], "fixed", on_drift=lambda alarm: threads.append(threading.current_thread().name)
+    )
+    monkeypatch.setattr(threading.Thread, "start", start_late)
+    learner._books.ledger.listeners.hear([DriftAlarm("", (0, 1), 100, 0.1, 0.4)])
+    learner._books.ledger.listeners.wait(5)
+    assert threads == ["stopwise on_drift"]
 
 
 def test_a_listener_may_close_the_learner(tmp_path):

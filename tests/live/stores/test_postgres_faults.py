@@ -3,10 +3,11 @@
 import time
 from contextlib import suppress
 
+import kill_test
 import pytest
-from store_kinds import STAGES, kill_test, play, postgres
 
 from stopwise.live import Learner, PostgresStore, StoreError
+from store_kinds import STAGES
 
 
 def test_killed_at_random_moments_with_postgres(postgres, tmp_path):

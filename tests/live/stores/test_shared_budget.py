@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-from store_kinds import postgres, shared
 
 from stopwise.live import BudgetError, Cascade, Learner, SqliteStore, Stage
 from stopwise.live.stores.databases.budget import SharedBudget

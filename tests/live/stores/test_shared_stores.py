@@ -4,7 +4,6 @@ import time
 from typing import Any
 
 import pytest
-from store_kinds import play, postgres, shared
 
 from stopwise import StopwiseError
 from stopwise.live import BudgetError, StoreError

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_kinds import kind, play, postgres
 
 from stopwise import Evidence, StopwiseError
 from stopwise.live import BudgetError, Drift, StoreError
@@ -93,7 +92,7 @@ print("ready", flush=True)
 @pytest.mark.parametrize("how", ["sigterm", "exit"])
 def test_what_is_queued_is_written_when_the_process_ends(kind, how):
     code = CHILD.format(
-        folder=str(Path(__file__).parent), name=kind.name, path=str(kind.folder), url=kind.url,
+        folder=str(Path(__file__).parents[2]), name=kind.name, path=str(kind.folder), url=kind.url,
         then="time.sleep(60)" if how == "sigterm" else "",
     )  # fmt: skip
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

@@ -7,10 +7,10 @@ import stat
 from typing import Any
 
 import pytest
-from store_kinds import STAGES, kind, play, postgres
 
 from stopwise import StopwiseError
 from stopwise.live import Learner, RoundLog, SqliteStore, StoreError, read_rounds
+from store_kinds import STAGES
 
 
 @pytest.mark.parametrize(

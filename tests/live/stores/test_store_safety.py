@@ -9,7 +9,6 @@ import threading
 import time
 
 import pytest
-from store_kinds import kind, play, postgres
 
 from stopwise import Evidence
 from stopwise.live import Learner

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-import postgres_server
 
 import stopwise as sw
 from stopwise import StopwiseError
@@ -23,12 +19,6 @@ from stopwise.live.stores.stored import open_stored
 from stopwise.logs.auditing.audit import plan_audit
 
 STAGES = {"a": 0.1, "b": 1.0, "c": 2.0}
-
-
-@pytest.fixture(scope="session")
-def server() -> Any:
-    with postgres_server.server() as one:
-        yield one
 
 
 def play(learner: Learner, rounds: int, seed: int = 1) -> None:
@@ -42,13 +32,13 @@ def play(learner: Learner, rounds: int, seed: int = 1) -> None:
                 round.observe(None if rng.random() < 0.05 else answer)
 
 
-def store_of(kind: str, folder: Path, server: Any, **settings: Any) -> tuple[Any, str]:
+def store_of(kind: str, folder: Path, postgres: Any, **settings: Any) -> tuple[Any, str]:
     if kind == "log":
         settings.pop("keep_rounds", None)
         return RoundLog(folder / "rounds.jsonl", **settings), str(folder / "rounds.jsonl")
     if kind == "sqlite":
         return SqliteStore(folder / "rounds.db", **settings), str(folder / "rounds.db")
-    url = server.new_database()
+    url = postgres.new_database()
     import psycopg
 
     parts = psycopg.conninfo.conninfo_to_dict(url)
@@ -62,9 +52,9 @@ def store_of(kind: str, folder: Path, server: Any, **settings: Any) -> tuple[Any
 @pytest.mark.parametrize("kept", ["keep_outputs", "keep_rounds"])
 @pytest.mark.parametrize("kind", ["log", "sqlite", "postgres"])
 def test_analyze_counts_what_the_learner_counted(
-    kind: str, kept: str, tmp_path: Path, server: Any
+    kind: str, kept: str, tmp_path: Path, postgres: Any
 ) -> None:
-    store, log = store_of(kind, tmp_path, server, **{kept: True})
+    store, log = store_of(kind, tmp_path, postgres, **{kept: True})
     learner = Learner(STAGES, mistake_cost=20, store=store, seed=3)
     play(learner, 400)
     total = learner.evidence("s0") + learner.evidence("s1")
@@ -81,9 +71,9 @@ def test_analyze_counts_what_the_learner_counted(
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_counts_alone_can_be_analysed_but_not_replayed(
-    kind: str, tmp_path: Path, server: Any
+    kind: str, tmp_path: Path, postgres: Any
 ) -> None:
-    store, log = store_of(kind, tmp_path, server)
+    store, log = store_of(kind, tmp_path, postgres)
     learner = Learner(STAGES, mistake_cost=20, store=store)
     play(learner, 200)
     total = learner.evidence("s0") + learner.evidence("s1")

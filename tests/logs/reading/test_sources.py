@@ -6,8 +6,6 @@ import gzip
 import io
 import json
 import sqlite3
-import sys
-from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
@@ -17,9 +15,6 @@ import pytest
 from stopwise.checks import StopwiseError
 from stopwise.logs import analyze, plan_audit, replay
 from stopwise.logs.reading.databases import Query
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-import postgres_server
 
 GIVEN = {"stages": ["a", "b", "c"], "costs": [0.01, 0.02, 0.1], "mistake_cost": 1}
 FLAGS = ["--stages", "a,b,c", "--costs", "0.01,0.02,0.1", "--mistake-cost", "1", "--json"]
@@ -124,12 +119,6 @@ def test_duckdb_counts_for_us(frame, tmp_path):
 def test_a_password_is_never_part_of_a_name():
     for url in ("postgresql://me:secret@host/db", "postgresql://host/db?user=me&password=secret"):
         assert Query(url, "select 1").name == "postgresql query of host/db"
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    with postgres_server.server() as server:
-        yield server
 
 
 def test_postgresql_counts_for_us(frame, postgres, cli):

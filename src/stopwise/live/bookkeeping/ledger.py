@@ -162,9 +162,11 @@ class Ledger:
 
     def after_fork_in_parent(self) -> None:
         """Let go of what `before_fork` held."""
-        self.keeper.after_fork_in_parent()
-        if self._held:
-            self.lock.release()
+        try:
+            self.keeper.after_fork_in_parent()
+        finally:
+            if self._held:
+                self.lock.release()
 
     def after_fork_in_child(self) -> None:
         """Become another writer with a random stream of its own, and new locks."""

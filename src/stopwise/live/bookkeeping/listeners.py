@@ -8,7 +8,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 from stopwise.live.calling.errors import describe, warn
@@ -50,21 +49,27 @@ class Listeners:
         So `on_drift` is called on a thread of its own: it may begin rounds and wait for them, close
         the learner, or never return.
         """
-        self.news.extend(alarms)
-        if not self.news:
+        heard = deque(alarms)
+        if not heard:
             return
         if self.on_drift is None:
-            self.tell_alarms()
+            self._tell(heard)
             return
-        thread = threading.Thread(target=self._tell_apart, daemon=True, name="stopwise on_drift")
-        with suppress(RuntimeError):  # no thread can be started any more: the next round tells
+        # Not through `news`: a round that ends meanwhile would tell of them in its own thread.
+        thread = threading.Thread(
+            target=self._tell_apart, args=(heard,), daemon=True, name="stopwise on_drift"
+        )
+        try:
             thread.start()
+        except RuntimeError:  # no thread can be started any more: the next round tells
+            self.news.extend(heard)
+        else:
             self._telling.add(thread)
 
-    def _tell_apart(self) -> None:
-        while self.news:
+    def _tell_apart(self, heard: deque[DriftAlarm]) -> None:
+        while heard:
             try:
-                self.tell_alarms()
+                self._tell(heard)
             except BaseException as error:  # noqa: BLE001  # an exit ends no thread but its own
                 warn(f"on_drift raised {describe(error)}")
 
@@ -77,9 +82,12 @@ class Listeners:
 
     def tell_alarms(self) -> None:
         """Tell of alarms; no lock is held."""
+        self._tell(self.news)
+
+    def _tell(self, news: deque[DriftAlarm]) -> None:
         while True:
             try:
-                alarm = self.news.popleft()
+                alarm = news.popleft()
             except IndexError:
                 return
             self.alarms.append(alarm)

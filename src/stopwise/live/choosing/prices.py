@@ -17,8 +17,9 @@ class Prices:
     Attributes:
         per_stage: of each stage.
         cumulative: of all stages up to each.
-        reach: of answering by each stage: `cumulative`, or its own where stages are called alone.
-            Where rounds go on after an abstention this is more: sometimes the next is called too.
+        reach: of going to each stage: `cumulative`, or its own where stages are called alone.
+        stopping: of stopping at each stage: `reach`, and more where rounds go on after an
+            abstention, for sometimes the next stage is called too.
         own: each stage's own cost beside that of a mistake.
         thresholds: how much disagreement would pay the way from one stage to another, by pair.
 
@@ -30,7 +31,7 @@ class Prices:
     """
 
     __slots__ = ("_costs", "_goes_on", "_settings", "cumulative", "own", "per_stage", "reach",
-                 "thresholds")  # fmt: skip
+                 "stopping", "thresholds")  # fmt: skip
 
     def __init__(self, settings: LearnerSettings, known: Costs) -> None:
         self._settings = settings
@@ -40,6 +41,7 @@ class Prices:
         self.per_stage = list(settings.costs)
         self.cumulative = list(known.cumulative)
         self.reach = self._reach(self.per_stage, self.cumulative)
+        self.stopping = self.reach
         self.thresholds = self._thresholds(self.reach)
 
     def _reach(self, per_stage: list[float], cumulative: list[float]) -> list[float]:
@@ -55,7 +57,7 @@ class Prices:
         """What rules go by, as `Costs`, made when asked for."""
         found = self._costs
         if found is None:
-            found = self._costs = Costs.from_cumulative(self.reach, self._settings.mistake_cost)
+            found = self._costs = Costs.from_cumulative(self.stopping, self._settings.mistake_cost)
         return found
 
     def _thresholds(self, cumulative: Sequence[float]) -> list[float]:
@@ -78,13 +80,12 @@ class Prices:
             ]
         cumulative = list(accumulate(means))
         reach = self._reach(means, cumulative)
-        if goes_on:
-            reach = _stopping(pool, means, cumulative)
-        thresholds = self._thresholds(reach)
+        stopping = _stopping(pool, means, cumulative) if goes_on else reach
+        thresholds = self._thresholds(stopping)
         own = Costs.from_stages(means, self._settings.mistake_cost)
         # All after the last call: an interrupt leaves the old ones or the new ones.
         self._costs, self.per_stage, self.cumulative = None, means, cumulative
-        self.thresholds, self.reach, self.own = thresholds, reach, own
+        self.reach, self.stopping, self.thresholds, self.own = reach, stopping, thresholds, own
 
     def of_calls(
         self, reported: Sequence[float | None] | None, called: int, skipped: int = 0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
-from pathlib import Path
 from urllib.parse import urlencode
 
 import duckdb
@@ -15,9 +13,6 @@ import pytest
 
 from stopwise.checks import StopwiseError
 from stopwise.logs import Query, analyze, plan_audit, replay
-
-sys.path.insert(0, str(Path(__file__).parents[4] / "benchmarks"))
-import postgres_server
 
 STAGES = ["a", "b", "c"]
 COLUMNS = [*STAGES, *(f"{stage}:cost" for stage in STAGES), "truth", "lang", "item"]
@@ -65,12 +60,6 @@ def in_duckdb(frame, folder):
     with duckdb.connect(str(path)) as database:
         database.execute(f"create table answers as select * from '{folder}/made.parquet'")
     return f"duckdb:///{path}"
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    with postgres_server.server() as server:
-        yield server
 
 
 def in_postgres(frame, server):

@@ -1,24 +1,8 @@
 """The three stores, each as a restart would open it."""
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-import fault_test
-import kill_test
-import postgres_server
-
 from stopwise.live import Learner, PostgresStore, RoundLog, SqliteStore
 
 STAGES = {"a": 0.0, "b": 0.1, "c": 0.1}
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    with postgres_server.server() as server:
-        yield server
 
 
 class Kind:
@@ -46,22 +30,6 @@ class Kind:
         return Learner(stages, policy, seed=seed, store=self.store(**settings), **(learner or {}))
 
 
-@pytest.fixture(params=["log", "sqlite", "postgres"])
-def kind(request, tmp_path):
-    url = None
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres").new_database()
-    return Kind(request.param, tmp_path, url)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def shared(request, tmp_path):
-    url = None
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres").new_database()
-    return Kind(request.param, tmp_path, url)
-
-
 def play_rounds(learner, number, segment="", outputs=("x", "x", "y")):
     """Rounds with these outputs; returns their depths."""
     depths = []
@@ -71,8 +39,3 @@ def play_rounds(learner, number, segment="", outputs=("x", "x", "y")):
                 round.observe(outputs[stage])
         depths.append(round.depth)
     return depths
-
-
-@pytest.fixture
-def play():
-    return play_rounds
