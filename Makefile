@@ -20,7 +20,7 @@ $(VENV)/.ready: requirements/dev.lock pyproject.toml
 	@echo "setting up $(VENV) (once; about a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stopwise needs Python 3.11 or newer; set PYTHON=...")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --require-hashes --no-deps -r requirements/dev.lock
+	@$(PIP) install --no-compile --require-hashes --no-deps -r requirements/dev.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@test -z "$(WITHOUT)" || $(PIP) uninstall --yes $(WITHOUT)
 	@touch $@

@@ -48,7 +48,7 @@ def play(client: TestClient, number: int, **begin: Any) -> dict[str, Any]:
 def learned(make: Maker) -> tuple[TestClient, Service]:
     client, service = make(api_only=True, stages=STAGES, **ITEM)
     service.cascades["support"]._draws.fresh = random.Random(5).random  # type: ignore[method-assign]
-    for number in range(250):
+    for number in range(150):
         play(client, number)
     return client, service
 
@@ -71,10 +71,10 @@ def test_rounds_over_http_stop_where_the_rule_says(learned: tuple[TestClient, Se
     sums = service.rounds.sums("support", epoch=cascade.epoch)
     counts = cascade.learner.transitions
     assert counts is not None
-    assert cascade.learner.rounds == counts.rounds == sums["rounds"] == 350
+    assert cascade.learner.rounds == counts.rounds == sums["rounds"] == 250
     evidence = cascade.learner.evidence()
     assert evidence.seen[0, 1] == sums["seen:0:1"] == sums["full_runs"]
-    assert sums["decided"] == 350 - sums["full_runs"]
+    assert sums["decided"] == 250 - sums["full_runs"]
 
 
 def test_what_a_round_says_of_itself(learned: tuple[TestClient, Service]) -> None:
@@ -107,7 +107,7 @@ def test_the_log_for_analyze_holds_fair_rows_alone(learned: tuple[TestClient, Se
     rows = client.get(f"{API}/log").text.splitlines()[1:]
     lines = client.get(f"{API}/log?format=jsonl").text.splitlines()
     assert len(rows) == sums["full_runs"]
-    assert len(lines) == 250
+    assert len(lines) == 150
     audit = client.get(f"{API}/audit").json()
     assert audit["items"] <= sums["full_runs"]
 

@@ -35,7 +35,7 @@ def test_an_expensive_bad_last_stage_is_seen():
     assert analysis.readings.headline_stage == 1
     assert analysis.readings.headline_reading == "estimated"
     assert analysis.truth.optimal_stage == 1
-    assert analysis.sentence.startswith("Stop at second: by how the stages agree")
+    assert analysis.sentence.startswith("Stop at second (estimated, not certain). Judged by how")
     form = analysis.to_dict()
     assert form["recommended_stage"] == "third"
     assert form["headline_stage"] == form["readings"]["estimated"]["stage"] == "second"
