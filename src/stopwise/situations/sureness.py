@@ -58,14 +58,14 @@ def last_is_surer(counts: Transitions, stage: int) -> float:
     own, last = confidences_of(before), confidences_of(end)
     groups = np.stack([groups_of(end, at) for at in range(counts.stage_count)], axis=1)
     group, of_last = groups[:, stage], groups[:, -1]
-    told = (group >= 0) & (of_last >= 0) & (own != MISSING_BIN) & (last != MISSING_BIN)
+    known = (group >= 0) & (of_last >= 0) & (own != MISSING_BIN) & (last != MISSING_BIN)
     voters, opponents = ((groups == one[:, None]).sum(axis=1) for one in (group, of_last))
-    number = np.fromiter(ends.values(), dtype=np.float64, count=len(ends))[told]
-    outvoted = number * ((group != of_last) & (voters > opponents))[told]
+    number = np.fromiter(ends.values(), dtype=np.float64, count=len(ends))[known]
+    outvoted = number * ((group != of_last) & (voters > opponents))[known]
     if outvoted.sum() < FEWEST_DIFFERENCES:
         return 0.0
-    own_ranks, own_variance = _ranks(own[told], number)
-    last_ranks, last_variance = _ranks(last[told], number)
+    own_ranks, own_variance = _ranks(own[known], number)
+    last_ranks, last_variance = _ranks(last[known], number)
     gap = float(outvoted @ (last_ranks - own_ranks) / outvoted.sum())
     error = math.sqrt((own_variance + last_variance) / outvoted.sum())
     if error == 0:

@@ -53,23 +53,23 @@ def finished_of(
 
 def calls_of(cascade: RunningCascade, form: dict[str, Any]) -> tuple[Call, ...]:
     """What was reported, in the order of the stages; what is missing in between has failed."""
-    reported = {int(stage): told for stage, told in form["reported"].items()}
+    reported = {int(stage): given for stage, given in form["reported"].items()}
     calls = []
     for stage in range(form["first"], max(reported, default=form["first"] - 1) + 1):
-        told = reported.get(stage)
-        if told is None:
+        given = reported.get(stage)
+        if given is None:
             calls.append(Call(stage, failed=NOT_REPORTED))
             continue
         usual = cascade.config.stages[stage].cost
         calls.append(
             Call(
                 stage=stage,
-                output=told["output"],
-                failed=told["failed"],
-                cost=usual if told["cost"] is None else told["cost"],
-                seconds=told["seconds"],
-                shown=told["output"],
-                confidence=told.get("confidence"),
+                output=given["output"],
+                failed=given["failed"],
+                cost=usual if given["cost"] is None else given["cost"],
+                seconds=given["seconds"],
+                shown=given["output"],
+                confidence=given.get("confidence"),
             )
         )
     return tuple(calls)
