@@ -292,6 +292,33 @@ def test_what_was_called_is_paid_whenever_answers_are_cancelled(
         check(cascade.learner, calls)
 
 
+def test_calls_that_had_not_begun_when_a_handler_raised_never_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gather = asyncio.gather
+
+    def interrupted_gather(*works: Any, **settings: Any) -> Any:
+        found = gather(*works, **settings)
+        if not settings:  # once: what is begun while an error is raised is waited for
+            monkeypatch.undo()
+            raise SoftLimitError
+        return found
+
+    async def answer_and_wait() -> None:
+        monkeypatch.setattr(asyncio, "gather", interrupted_gather)
+        with pytest.raises(SoftLimitError):
+            await cascade.answer_async(1)
+        await asyncio.sleep(0.01)
+
+    calls = Calls()
+    cascade = Cascade(
+        calls.stages("awaited"), mistake_cost=100, policy="fixed:stage=2", at_once=True
+    )
+    asyncio.run(answer_and_wait())
+    assert calls.numbers == [0, 0, 0]
+    check(cascade.learner, calls)
+
+
 def test_calls_that_failed_and_were_made_again_are_paid_when_the_last_is_interrupted() -> None:
     made = [0]
 

@@ -16,6 +16,7 @@ from stopwise.live.calling.errors import NoAnswerError, describe
 from stopwise.live.calling.jobs import Attempt
 from stopwise.live.calling.outputs import check_outputs
 from stopwise.live.calling.result import CallResult
+from stopwise.live.calling.tasks import await_all
 from stopwise.live.interrupts import SharedNote
 from stopwise.live.round import Round
 from stopwise.live.running.answer import Answer
@@ -187,10 +188,4 @@ async def _gather(
         for at, item in source:
             results[at] = await call(item)
 
-    tasks = [asyncio.ensure_future(work()) for _ in range(min(most, len(results)))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    await await_all(work() for _ in range(min(most, len(results))))

@@ -16,6 +16,7 @@ from stopwise.live.calling.outputs import check_output, check_outputs, is_awaita
 from stopwise.live.calling.result import CallResult, Together, outputs_of, result_of
 from stopwise.live.calling.retrying import BreakerState, Tries
 from stopwise.live.calling.stage import Stage
+from stopwise.live.calling.tasks import await_all
 from stopwise.live.calling.threads import Threads
 from stopwise.live.interrupts import (
     UNREAD,
@@ -178,7 +179,7 @@ class StageCaller:
         async def one(at: int, note: Note) -> None:
             together.results[at] = await self.call_async(at, item, limit, note)
 
-        await asyncio.gather(*(one(at, note) for at, note in enumerate(together.notes)))
+        await await_all(one(at, note) for at, note in enumerate(together.notes))
 
     def close(self) -> None:
         """Let go of threads."""
