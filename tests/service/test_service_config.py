@@ -97,7 +97,7 @@ def broken(**change: Any) -> dict[str, Any]:
         (broken(promise=0.9), "cascades.c.promise: the service keeps no promise"),
         (broken(baseline="a"), "cascades.c.baseline: what is served today is run_to"),
         (
-            broken(abstentions="mistake"),
+            broken(abstentions="mistake", policy="per-item"),
             "cascades.c.abstentions: got 'mistake', but need leave out",
         ),
         (broken(abstentions="skip"), "abstentions: got 'skip'"),

@@ -321,6 +321,16 @@ class Learner:
         with self._books.ledger.lock:
             return self._books.ledger.prices.costs
 
+    @property
+    def own_costs(self) -> Costs:
+        """What each stage's calls cost now, without what follows where a round goes on.
+
+        >>> Learner({"rule": 0, "model": 1}, abstentions="go on").own_costs.per_stage
+        array([0., 1.])
+        """
+        with self._books.ledger.lock:
+            return self._books.ledger.prices.own
+
     def probabilities(self, segment: str = "") -> list[float]:
         """The distribution of the next depth, with all that `begin` takes into account."""
         return self._knowledge.probabilities(segment)

@@ -27,7 +27,8 @@ async def log(request: Request) -> Response:
     A cell holds a number that is equal for answers that agree; empty where there is no answer.
     `truth` is that number for the answers that a label calls right, and "none" where none is. What
     was decided per item by its answers is in the JSON lines alone: as a row of a table it would be
-    taken for a fair sample.
+    taken for a fair sample. So is, where a request goes on after an abstention, whatever was not
+    drawn to go through all stages.
     """
     service, cascade, _ = await enter(request, "read")
     kind = request.query_params.get("format", "csv")
@@ -69,6 +70,8 @@ async def _csv(service: Service, cascade: RunningCascade) -> AsyncIterator[bytes
                 continue
             codes, costs = stored.form["codes"], stored.form["costs"]
             blank = [""] * (len(names) - len(codes))
+            if cascade.config.goes_on and stored.form["depth"] < len(names) - 1:
+                continue
             writer.writerow(
                 [
                     stored.id,
@@ -76,7 +79,7 @@ async def _csv(service: Service, cascade: RunningCascade) -> AsyncIterator[bytes
                     f"{stored.at:.3f}",
                     *("" if code < 0 else code for code in codes),
                     *blank,
-                    *costs,
+                    *costs[: len(codes)],
                     *blank,
                     _truth(codes, labels.get(stored.id)),
                 ]

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stopwise.abstentions import UNKNOWN
 from stopwise.estimating import answer_probabilities
 from stopwise.logs.auditing.audit import Audit, AuditPlan, assess
 from stopwise.logs.reading.rows import LogRows
+from stopwise.service.cascades.counting import stop_codes
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.labels import Label
 from stopwise.service.database.rounds import StoredRound
@@ -26,20 +28,21 @@ def audit_of(
     batch: int = 20,
     level: float = 0.95,
 ) -> Audit | None:
-    """Where the audit of these rounds stands; None while no round has an answer of every stage.
+    """Where the audit of these rounds stands; None while no round tells of every stage.
 
     The rounds are those that had ended when the first label was given: a sample that keeps growing
     could not be put into one random order. That order is a keyed hash of the round's id, so that
     all replicas ask for the same next label.
     """
-    count = len(cascade.config.stages)
-    complete = [
-        stored
-        for stored in rounds
-        if len(stored.form["codes"]) == count
-        and min(stored.form["codes"]) >= 0
-        and not stored.form.get("decided")
-    ]
+    count, abstentions = len(cascade.config.stages), cascade.config.abstentions
+    complete, stops = [], []
+    for stored in rounds:
+        form = stored.form
+        if len(form["codes"]) == count and not form.get("decided"):
+            found = stop_codes(tuple(form["codes"]), form["depth"], count, abstentions)
+            if UNKNOWN not in found:
+                complete.append(stored)
+                stops.append(found)
     if not complete:
         return None
     codes = np.array([stored.form["codes"] for stored in complete], dtype=np.int64)
@@ -49,7 +52,7 @@ def audit_of(
         costs=cascade.learner.costs,
         labels=(),
         codes=codes,
-        answers=codes,
+        answers=np.array(stops, dtype=np.int64),
         spent=np.broadcast_to(np.asarray(cascade.learner.costs.cumulative), codes.shape),
         shown=None,
         items=tuple(stored.id for stored in complete),
@@ -64,4 +67,5 @@ def audit_of(
         if label is not None:
             right = [stored.form["codes"][stage] for stage in label.correct if stage < count]
             truth[at] = right[0] if right else _NONE_RIGHT
-    return assess(AuditPlan(rows, level, answer_probabilities(codes)), order, truth, batch)
+    plan = AuditPlan(rows, level, answer_probabilities(codes, abstentions), abstentions=abstentions)
+    return assess(plan, order, truth, batch)

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from stopwise.abstentions import UNKNOWN, Abstentions, answers
 from stopwise.agreement import Increments, count_prefix
 from stopwise.evidence import ABSTAINED
 from stopwise.live import Comparator, Learner
+from stopwise.live.abstaining import added_under
 from stopwise.live.choosing.item_looker import DrawnItem
-from stopwise.service.cascades.forms import Call, Finished, ItemOutcome
+from stopwise.live.pairs import pair_list, pair_number
+from stopwise.service.cascades.forms import CLIENT_GONE, Call, Finished, ItemOutcome
 
 PATTERN = "pattern:"
+UNTIL = "<"
+"""Before the number of stages that a pattern counts for, where more were called than were drawn."""
 _MOST_PATTERNS = 5  # stages: beyond, there are too many patterns to count each
 
 
@@ -23,16 +31,80 @@ class ComparedAnswers:
 
     Attributes:
         codes: a number for each stage called: equal for answers that agree, -1 for none.
-        increments: what it adds to pairs.
+        increments: which pairs of outputs disagree.
     """
 
     codes: tuple[int, ...]
     increments: Increments
 
-    @property
-    def differ(self) -> bool:
-        """Whether any two answers disagree."""
-        return any(differs for _, _, differs in self.increments.pairs)
+    def pairs(
+        self, depth: int, stage_count: int, abstentions: Abstentions
+    ) -> tuple[tuple[int, int, bool], ...]:
+        """What it adds to pairs of stages to stop at: (i, j, whether the answers differ).
+
+        It is what the learner adds (`stopwise.live.abstaining`).
+
+        >>> from stopwise.live import folded
+        >>> found = compare(folded(), (Call(0), Call(1, "yes"), Call(2, "yes")))
+        >>> found.pairs(2, 3, "leave out"), found.pairs(2, 3, "mistake")[0]
+        (((1, 2, False),), (0, 1, True))
+        >>> found.pairs(0, 3, "go on")
+        ()
+        """
+        if abstentions == "leave out":
+            return self.increments.pairs
+        answered = [stage for stage, code in enumerate(self.codes) if code >= 0]
+        decided = {(i, j) for i, j, _ in self.increments.pairs}
+        added = added_under(
+            abstentions,
+            stage_count,
+            len(self.codes),
+            depth,
+            sum(1 << stage for stage in answered),
+            sum(1 << pair_number(i, j) for i, j, differs in self.increments.pairs if differs),
+            sum(
+                1 << pair_number(i, j)
+                for j in answered
+                for i in answered
+                if i < j and (i, j) not in decided
+            ),
+        )
+        names = pair_list(stage_count)
+        return tuple((*names[pair], differs) for pair, differs in added.pairs)
+
+
+@lru_cache(maxsize=4096)
+def stop_codes(
+    codes: tuple[int, ...], depth: int, stage_count: int, abstentions: Abstentions
+) -> tuple[int, ...]:
+    """The answer when stopping at each stage, as a code; -1 for none, -2 where it does not count.
+
+    Args:
+        codes: of the outputs of the stages that were called; -1 for none.
+        depth: that was drawn. Where a stage beyond it was called because another gave no answer,
+            the round does not count for it.
+
+    >>> stop_codes((-1, 0), 0, 3, "go on"), stop_codes((-1, 0), 1, 3, "mistake")
+    ((0, -2, -2), (-1, 0, -2))
+    """
+    row = [*codes, *[UNKNOWN] * (stage_count - len(codes))]
+    counted = None if abstentions == "leave out" else np.arange(stage_count)[None, :] <= depth
+    return tuple(answers([row], abstentions, counted)[0].tolist())
+
+
+def known_calls(calls: tuple[Call, ...], abstentions: Abstentions) -> tuple[Call, ...]:
+    """The calls from which something is to be learned.
+
+    That a client left says nothing of the stage that it waited for. Where no answer counts as one,
+    that call is left out, and with it whatever was called in its place.
+
+    >>> len(known_calls((Call(0, "yes"), Call(1, failed=CLIENT_GONE)), "mistake"))
+    1
+    """
+    if abstentions == "leave out":
+        return calls
+    gone = (at for at, call in enumerate(calls) if call.failed == CLIENT_GONE)
+    return calls[: next(gone, len(calls))]
 
 
 def compare(comparator: Comparator, calls: tuple[Call, ...]) -> ComparedAnswers:
@@ -88,7 +160,7 @@ def count_round(
     on_begin(round.sequence)
     exactly = learner.reader.comparator.agree is None
     known = compared.codes if labels is None else labels
-    for at, call in enumerate(finished.calls):
+    for at, call in enumerate(finished.calls[: len(compared.codes)]):
         while at > round.depth:
             round.go_on()
         if call.failed is not None:
@@ -113,21 +185,26 @@ def _drawn_item(finished: Finished) -> DrawnItem | None:
 
 
 def sums_of(
-    finished: Finished, compared: ComparedAnswers | None, baseline: int, stage_count: int
+    finished: Finished,
+    compared: ComparedAnswers | None,
+    baseline: int,
+    stage_count: int,
+    abstentions: Abstentions = "leave out",
 ) -> Mapping[str, float]:
     """What a request adds to the sums of its hour.
 
     Names are words and numbers joined by colons: `served:1` counts answers given by stage 1,
     `decided` rounds that were decided by their answers (per item) and so count for no pair,
-    `seen:0:2` and `disagreed:0:2` count a pair, `half:0:2` rounds in which one of
-    the two gave no answer, `pattern:0:1:0` rounds in which the first and third answer agreed and
-    the second did not, `cost:1` sums what stage 1 cost and `cost2:1` its
-    squares, `full:...` the same over full runs, `missing:WHY` counts comparisons that were due and
-    did not come.
+    `seen:0:2` and `disagreed:0:2` count a pair, `half:0:2` rounds in which one of the two gave no
+    answer, `pattern:0:1:0` rounds in which the first and third answer agreed and the second did not
+    (`pattern:-1:0<1` one that counts for the first stage alone, see `stop_codes`), `cost:1` sums
+    what stage 1 cost and `cost2:1` its squares, `full:...` the same over full runs, `missing:WHY`
+    counts comparisons that were due and did not come.
 
     Args:
         baseline: the stage that is served without Stopwise (`run_to`).
         stage_count: of the cascade.
+        abstentions: what it means that a stage gives no answer.
     """
     decision = finished.decision
     sums: Counter[str] = Counter()
@@ -153,25 +230,40 @@ def sums_of(
     add({"full_runs": int(decision.full_run), "abandoned": int(finished.abandoned)})
     if decision.advised is not None:
         add({f"advised:{decision.advised}": 1})
-        _add_advice(sums, finished, compared, decision.advised)
+        _add_advice(sums, finished, compared, decision.advised, abstentions)
     for call in finished.calls:
         if call.failed is not None and call.stage != finished.served:
             add({"missing:failed": 1})
     if not finished.sampled(stage_count):
         add({"decided": 1})  # by its answers: they are no fair sample
         return sums
-    for i, j, differs in compared.increments.pairs if compared is not None else ():
-        add({f"seen:{i}:{j}": 1, f"disagreed:{i}:{j}": int(differs)})
-    if compared is not None and compared.codes and stage_count <= _MOST_PATTERNS:
-        add({PATTERN + ":".join(map(str, compared.codes)): 1})
-    for i, one in enumerate(compared.codes if compared is not None else ()):
-        for j, two in enumerate(compared.codes[:i] if compared is not None else ()):
-            if (one < 0) != (two < 0):
-                add({f"half:{j}:{i}": 1})
+    if compared is not None:
+        _add_compared(sums, compared, decision.depth, stage_count, abstentions)
     if len(finished.calls) > baseline:
         paid = finished.calls[baseline].cost
         add({"baseline:calls": 1, "baseline:cost": paid, "baseline:cost2": paid * paid})
     return sums
+
+
+def _add_compared(
+    sums: Counter[str],
+    compared: ComparedAnswers,
+    depth: int,
+    stage_count: int,
+    abstentions: Abstentions,
+) -> None:
+    codes = compared.codes
+    for i, j, differs in compared.pairs(depth, stage_count, abstentions):
+        sums.update({f"seen:{i}:{j}": 1, f"disagreed:{i}:{j}": int(differs)})
+    if codes and stage_count <= _MOST_PATTERNS:
+        limited = abstentions != "leave out" and len(codes) > depth + 1
+        until = f"{UNTIL}{depth + 1}" if limited else ""
+        sums.update({PATTERN + ":".join(map(str, codes)) + until: 1})
+    if abstentions == "leave out":
+        for i, one in enumerate(codes):
+            for j, two in enumerate(codes[:i]):
+                if (one < 0) != (two < 0):
+                    sums.update({f"half:{j}:{i}": 1})
 
 
 def _add_call(sums: Counter[str], call: Call, full_run: bool) -> None:
@@ -190,16 +282,25 @@ def _add_call(sums: Counter[str], call: Call, full_run: bool) -> None:
 
 
 def _add_advice(
-    sums: Counter[str], finished: Finished, compared: ComparedAnswers | None, advised: int
+    sums: Counter[str],
+    finished: Finished,
+    compared: ComparedAnswers | None,
+    advised: int,
+    abstentions: Abstentions,
 ) -> None:
     """What the advice would have cost, and whether it would have changed the answer."""
+    codes = () if compared is None else compared.codes
+    if abstentions == "go on":
+        while advised + 1 < len(codes) and codes[advised] < 0:
+            advised += 1
     sums.update({"advised:cost": sum(call.cost for call in finished.calls[: advised + 1])})
     sums.update({"advised:paid": finished.cost})
     served = finished.served
-    if compared is None or served is None or advised >= len(compared.codes):
+    if served is None or max(served, advised) >= len(codes):
         return
-    one, two = compared.codes[advised], compared.codes[served]
-    if one >= 0 and two >= 0:
+    one, two = codes[advised], codes[served]
+    # That one of them is no answer is a change, unless such rounds are left out.
+    if (one >= 0 and two >= 0) or (max(one, two) >= 0 and abstentions != "leave out"):
         sums.update({"advised:known": 1, "advised:same": int(one == two)})
 
 

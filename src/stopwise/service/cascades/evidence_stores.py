@@ -16,8 +16,8 @@ from stopwise.service.database.connection import sqlite_path
 def epoch_of(config: CascadeConfig) -> tuple[str, dict[str, Any]]:
     """The name of an epoch and what it stands for: counters under other settings are others.
 
-    The order and names of stages, their prices and the comparator say what counters mean; modes,
-    budgets and the mistake cost only say what is decided from them.
+    The order and names of stages, their prices, the comparator and what an abstention means say
+    what counters mean; modes, budgets and the mistake cost only say what is decided from them.
     """
     meaning = {
         "stages": list(config.stage_names),
@@ -26,6 +26,8 @@ def epoch_of(config: CascadeConfig) -> tuple[str, dict[str, Any]]:
         "priced": config.priced,
         "comparator": config.compare.label,
     }
+    if config.abstentions != "leave out":  # as before it was a setting
+        meaning["abstentions"] = config.abstentions
     text = json.dumps(meaning, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12], meaning
 

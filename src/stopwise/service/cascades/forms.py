@@ -12,6 +12,9 @@ from stopwise.policies.per_item.rule import RuleDecision
 from stopwise.service.config.forms import Mode
 from stopwise.service.database.writing import Ending
 
+CLIENT_GONE = "client gone"
+"""What is noted as the failure of a call that was given up because nobody waited for it."""
+
 Why = Literal["", "not sampled", "budget", "pinned", "many choices"]
 """Why a request is served without being compared; empty if it is compared."""
 

@@ -241,8 +241,11 @@ class Recorder:
         cascade = self._cascades[finished.decision.cascade]
         decision = finished.decision
         count = len(cascade.config.stages)
+        abstentions = cascade.config.abstentions
         complete = compared is not None and len([c for c in compared.codes if c >= 0]) == count
-        differ = compared is not None and compared.differ
+        differ = compared is not None and any(
+            differs for _, _, differs in compared.pairs(decision.depth, count, abstentions)
+        )
         kept = compared is not None and (
             self._keep == "all" or (self._keep == "disagreements" and differ)
         )
@@ -252,7 +255,7 @@ class Recorder:
             epoch=cascade.epoch,
             segment=decision.segment,
             at=decision.at,
-            sums=sums_of(finished, compared, cascade.config.run_to, count),
+            sums=sums_of(finished, compared, cascade.config.run_to, count, abstentions),
             counted=compared is not None,
             differ=differ,
             complete=complete,

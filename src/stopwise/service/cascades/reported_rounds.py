@@ -28,7 +28,12 @@ def finished_of(
     decision = RequestDecision(**form["decision"])
     if decision.walks:
         decision = replace(decision, depth=form["depth"])
+    goes_on = cascade.goes_on(decision)
     answered = [call.stage for call in calls if call.output is not None]
+    if goes_on:
+        # What cannot be read was no answer when the next stage was called.
+        readable = [stage for stage in answered if not _is_silent(cascade, calls, stage)]
+        answered = readable or answered
     served = answered[-1] if answered else None
     item = None
     if cascade.items is not None and decision.chance is not None:
@@ -37,7 +42,8 @@ def finished_of(
         if decision.walks:
             # Where the rule stopped it was settled on the way, by the rule of that moment.
             item = ItemOutcome(form.get("stop"), look.steps)
-    short = not calls or calls[-1].stage < decision.depth
+    last = decision.depth + (form["deeper"] if goes_on else 0)
+    short = not calls or calls[-1].stage < last
     finished = Finished(
         decision=decision,
         calls=calls,
@@ -75,12 +81,25 @@ def calls_of(cascade: RunningCascade, form: dict[str, Any]) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def go_on(cascade: RunningCascade, form: dict[str, Any]) -> None:
-    """Per item: once all stages called so far are reported, stop or call the next one.
+def _is_silent(cascade: RunningCascade, calls: tuple[Call, ...], stage: int) -> bool:
+    return cascade.is_silent(next(call.output for call in calls if call.stage == stage))
 
-    The form is changed in place, within the transaction that took the report.
+
+def go_on(cascade: RunningCascade, form: dict[str, Any]) -> None:
+    """Once all stages called so far are reported, stop or call the next one.
+
+    Per item that is for the rule to say; else the next one is called where the last gave no answer
+    and that is what this means. The form is changed in place, within the transaction that took the
+    report.
     """
     decision, last = RequestDecision(**form["decision"]), len(cascade.config.stages) - 1
+    if cascade.goes_on(decision):
+        reached = form["depth"] + form["deeper"]
+        all_in = len(form["reported"]) == reached - form["first"] + 1
+        # A failure is for the caller to decide, by asking for one stage more.
+        if all_in and reached < last and form["reported"][str(reached)]["failed"] is None:
+            form["deeper"] += cascade.is_silent(form["reported"][str(reached)]["output"])
+        return
     if cascade.items is None or not decision.walks:
         return
     if form["deeper"]:

@@ -8,9 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stopwise.evidence import ABSTAINED
 from stopwise.live import Comparator, Drift, Learner
 from stopwise.service.cascades.beside import RowsBeside
-from stopwise.service.cascades.counting import ComparedAnswers, compare, count_round
+from stopwise.service.cascades.counting import (
+    ComparedAnswers,
+    compare,
+    count_round,
+    known_calls,
+)
 from stopwise.service.cascades.drawing import RequestDraws, draw, new_id, with_full_runs
 from stopwise.service.cascades.evidence_stores import epoch_of, evidence_store
 from stopwise.service.cascades.forms import Finished, RequestDecision, Why
@@ -70,6 +76,7 @@ class RunningCascade:
             comparator=Comparator(config.compare.label, quick=True) if plain else config.compare,
             measured=config.priced,
             drift=Drift(),
+            abstentions=config.abstentions,
             store=evidence_store(store, folder, config.name, self.epoch, self._beside),
         )
         looker = self.learner.looker
@@ -202,7 +209,20 @@ class RunningCascade:
         """Compare the answers of a request; None where nothing is to be learned from it."""
         if finished.decision.uncounted:
             return None
-        return compare(self.config.compare, finished.calls)
+        config = self.config
+        return compare(config.compare, known_calls(finished.calls, config.abstentions))
+
+    def is_silent(self, output: Any) -> bool:
+        """Whether an output is no answer: an abstention, or what the comparator cannot read."""
+        return output is None or next(iter(self.config.compare.keys([output]))) is ABSTAINED
+
+    def goes_on(self, decision: RequestDecision) -> bool:
+        """Whether a request goes on to the next stage where one gives no answer."""
+        return (
+            self.config.goes_on
+            and decision.mode == "enforce"
+            and decision.uncounted not in ("pinned", "many choices")
+        )
 
     def concluded(self, finished: Finished) -> Finished:
         """A request with what was decided of it; where depths are drawn, that is known before."""

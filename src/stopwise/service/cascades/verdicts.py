@@ -10,6 +10,7 @@ import numpy as np
 from stopwise.evidence import Evidence
 from stopwise.logs.judging.readings import Readings, readings_of
 from stopwise.logs.judging.verdict import Doubt, Verdict, judge
+from stopwise.logs.reading.costs import CostBounds, costs_of
 from stopwise.logs.reading.counting import NOT_CALLED, PatternCounts
 from stopwise.logs.reporting.headline import (
     check_sentence,
@@ -18,7 +19,7 @@ from stopwise.logs.reporting.headline import (
     shallower_sentence,
 )
 from stopwise.logs.settings import LogSettings
-from stopwise.service.cascades.counting import PATTERN
+from stopwise.service.cascades.counting import PATTERN, UNTIL
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import Rounds
 
@@ -66,8 +67,9 @@ def judged_of(
     """The verdict and its readings, or None while some two stages were never compared.
 
     Args:
-        sums: of the same epoch and segment. A round in which one of two stages gave no answer
-            counts as one on which they may differ, so that "certain" holds whatever it was.
+        sums: of the same epoch and segment. Where abstentions are left out, a round in which one of
+            two stages gave none counts as one on which they may differ, so that "certain" holds
+            whatever it was.
     """
     evidence = evidence_of(cascade, segment)
     count = evidence.stage_count
@@ -80,13 +82,32 @@ def judged_of(
     doubt = Doubt(
         (evidence.seen + half).astype(np.int64), (evidence.disagreed + half).astype(np.int64)
     )
-    stages = cascade.config.stage_names
-    verdict = judge(stages, evidence, cascade.learner.costs, doubt=doubt)
+    stages, costs = cascade.config.stage_names, cascade.learner.costs
     counts = patterns_of(stages, sums)
-    settings = LogSettings(reading=cascade.config.reading)
-    if counts is not None and counts.evidence() != evidence:
+    settings = LogSettings(
+        reading=cascade.config.reading,
+        costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage),
+        mistake_cost=cascade.config.mistake_cost,
+        abstentions=cascade.config.abstentions,
+    )
+    bounds = _bounds_of(counts, settings) if cascade.config.goes_on else None
+    verdict = judge(stages, evidence, costs, doubt=doubt, cost_bounds=bounds)
+    if counts is not None and counts.evidence(settings.no_answer) != evidence:
         counts = None  # evidence from elsewhere has no patterns: then the pairs alone are read
     return JudgedCascade(verdict, readings_of(verdict, settings, counts))
+
+
+def _bounds_of(counts: PatternCounts | None, settings: LogSettings) -> CostBounds:
+    """Bounds on what stopping at a stage costs where the next is called if it gives no answer.
+
+    Without patterns nothing is known of how often that is: then it may be always, so that nothing
+    is called certain.
+    """
+    if counts is not None:
+        return costs_of(counts, settings)[1]
+    assert settings.costs is not None
+    own = settings.costs
+    return CostBounds(own, own, False, own, np.triu(np.ones((len(own), len(own))), 1))
 
 
 def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCounts | None:
@@ -95,13 +116,18 @@ def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCo
     >>> found = patterns_of(("a", "b", "c"), {"pattern:0:1:1": 3, "pattern:0:-1": 2, "rounds": 5})
     >>> found.codes.tolist(), found.number.tolist()
     ([[0, -1, -2], [0, 1, 1]], [2, 3])
+    >>> patterns_of(("a", "b", "c"), {"pattern:-1:0<1": 3}).counted.tolist()
+    [[True, False, False]]
     """
     rows: list[list[int]] = []
     number: list[int] = []
+    counted: list[list[bool]] = []
     for name, value in sorted(sums.items()):
         if name.startswith(PATTERN):
-            codes = [int(code) for code in name.removeprefix(PATTERN).split(":")]
+            pattern, limited, until = name.removeprefix(PATTERN).partition(UNTIL)
+            codes = [int(code) for code in pattern.split(":")]
             rows.append(codes + [NOT_CALLED] * (len(stages) - len(codes)))
+            counted.append([not limited or at < int(until) for at in range(len(stages))])
             number.append(int(value))
     if not rows:
         return None
@@ -115,6 +141,7 @@ def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCo
         segment=np.full(len(rows), -1),
         segments=(),
         billed=None,
+        counted=None if all(map(all, counted)) else np.array(counted),
     )
 
 

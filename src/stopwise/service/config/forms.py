@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from stopwise.abstentions import Abstentions
 from stopwise.live import Comparator
 from stopwise.live.settings import Mode as Mode
 from stopwise.openai.logprobs import How
@@ -94,6 +95,7 @@ class CascadeConfig:
     """One cascade. Its name is the model name that clients send.
 
     Attributes:
+        abstentions: what it means that a stage gives no answer; see `stopwise.abstentions`.
         per_item: whether the policy decides after each stage.
         confidence: per item, how it is read from log-probabilities; "none" if they are not.
     """
@@ -113,6 +115,7 @@ class CascadeConfig:
     comparison_budget: float | None = None
     policy: str = "uss-ts-jump"
     reading: str = "auto"
+    abstentions: Abstentions = "leave out"
     seed: int = 0
     confidence: How | Literal["none"] = "none"
     per_item: bool = False
@@ -127,6 +130,11 @@ class CascadeConfig:
     def served(self) -> bool:
         """Whether every stage has an upstream, so that chat completions can be answered."""
         return all(stage.upstream is not None for stage in self.stages)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next stage is called where one gives no answer."""
+        return self.abstentions == "go on"
 
     @property
     def priced(self) -> bool:

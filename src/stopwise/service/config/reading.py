@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stopwise.abstentions import as_abstentions
+from stopwise.abstentions import ABSTENTIONS, Abstentions, as_abstentions
 from stopwise.checks import StopwiseError, fail
 from stopwise.logs.settings import READINGS
 from stopwise.openai.comparators import parse_comparator
@@ -162,9 +162,6 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
     for field, why in _ELSEWHERE.items():
         if table.has(field):
             raise StopwiseError(f"{where}.{field}: {why}")
-    if as_abstentions(table.value("abstentions", "leave out")) != "leave out":
-        accepted = "leave out: a request does not count for a stage that gives no answer to it"
-        raise fail(f"{where}.abstentions", table.value("abstentions"), accepted)
     config = CascadeConfig(
         name=name,
         stages=stages,
@@ -181,6 +178,7 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         comparison_budget=table.number("comparison_budget", None, above=True),
         policy=policy,
         reading=table.choice("reading", usual.reading, READINGS),
+        abstentions=_abstentions(where, table),
         seed=table.whole("seed", usual.seed),
         confidence=table.choice("confidence", usual.confidence, CONFIDENCES),
         per_item=per_item,
@@ -188,7 +186,34 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
     )
     table.done()
     _check_per_item(where, config)
+    _check_abstentions(where, config)
     return config
+
+
+def _abstentions(where: str, table: Table) -> Abstentions:
+    given = table.value("abstentions", "leave out")
+    try:
+        return as_abstentions(given)
+    except StopwiseError:
+        raise fail(f"{where}.abstentions", given, " or ".join(ABSTENTIONS)) from None
+
+
+def _check_abstentions(where: str, config: CascadeConfig) -> None:
+    """Refuse what does not go with going on, or with the policy."""
+    if config.per_item and config.abstentions != "leave out":
+        raise fail(
+            f"{where}.abstentions",
+            config.abstentions,
+            f"leave out with the policy {config.policy}: to it an abstention is a situation like"
+            " any other, from which it learns whether to go on",
+        )
+    if config.goes_on and config.run_to != len(config.stages) - 1:
+        raise fail(
+            f"{where}.run_to",
+            config.stage_names[config.run_to],
+            f"{config.stage_names[-1]} with abstentions = {config.abstentions!r}: in shadow and"
+            " advise the answer is that of run_to, so that nothing can go on after it",
+        )
 
 
 def _is_per_item(where: str, policy: str) -> bool:

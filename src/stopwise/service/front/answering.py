@@ -65,7 +65,24 @@ async def _drawn(exchange: Exchange) -> Came:
         for stage in range(decision.depth):
             await exchange.wait_for(stage)
         return await _likeliest(exchange)
+    if exchange.goes_on and not await exchange.answers(came):
+        return await _gone_on(exchange)
     return came
+
+
+async def _gone_on(exchange: Exchange) -> Came:
+    """The answer of the next stage that has one, where the one that was drawn has none.
+
+    If no deeper one has, an answer that came before is given all the same, as a live cascade does.
+    """
+    decision = exchange.decision
+    deeper = range(decision.depth + 1, len(exchange.asked.cascade.config.stages))
+    before = range(decision.depth - 1, decision.first - 1, -1)
+    for stage in (*deeper, *before):
+        came = await exchange.wait_for(stage)
+        if await exchange.answers(came):
+            return came
+    return _whatever_came(exchange)
 
 
 async def in_its_place(exchange: Exchange, failed: int, error: UpstreamError) -> Came:
@@ -78,8 +95,10 @@ async def in_its_place(exchange: Exchange, failed: int, error: UpstreamError) ->
         ways = (deeper, shallower) if config.on_failure == "deeper" else (shallower, deeper)
         for stage in (*ways[0], *ways[1]):
             came = await exchange.wait_for(stage)
-            if came.error is None:
+            if came.error is None and (not exchange.goes_on or await exchange.answers(came)):
                 return came
+        if any(came.error is None for came in exchange.came.values()):
+            return _whatever_came(exchange)
     exchange.finish(None)
     raise no_answer(error)
 
@@ -102,7 +121,11 @@ async def _likeliest(exchange: Exchange) -> Came:
     served = await exchange.choose()
     if served is not None:
         return exchange.came[served]
-    # No stage has an answer: what came back without one is better than nothing.
+    return _whatever_came(exchange)
+
+
+def _whatever_came(exchange: Exchange) -> Came:
+    """Where no stage has an answer: what came back without one is better than nothing."""
     for stage in sorted(exchange.came, reverse=True):
         if exchange.came[stage].error is None:
             return exchange.came[stage]

@@ -10,7 +10,7 @@ from typing import Any
 
 from stopwise.openai.completions import Completion, Decided, Usage, read_completion, usage_of
 from stopwise.openai.logprobs import fields_for, take_confidence
-from stopwise.service.cascades.forms import Call, Finished, ItemOutcome, shown
+from stopwise.service.cascades.forms import CLIENT_GONE, Call, Finished, ItemOutcome, shown
 from stopwise.service.cascades.items import given
 from stopwise.service.config.forms import StageConfig
 from stopwise.service.front.asking import Asked, decision_headers
@@ -68,7 +68,7 @@ class Exchange:
         self.decision = asked.decision  # per item, what has become of it
         self.item: ItemOutcome | None = None
         self._given: int | None = None
-        expected = asked.cascade.learner.costs.per_stage
+        expected = asked.cascade.learner.own_costs.per_stage
         first, depth = asked.decision.first, asked.decision.depth
         self._held = float(sum(expected[first : depth + 1]))
         if asked.key.id:
@@ -161,6 +161,26 @@ class Exchange:
         self.came[stage] = came
         return came
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next stage is called where one gives no answer."""
+        return self.asked.cascade.goes_on(self.asked.decision)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it is known only when an answer is in whether it is the one that is given."""
+        decision = self.asked.decision
+        if decision.chance is not None:
+            return decision.mode == "enforce"
+        return self.goes_on and decision.depth < len(self.asked.cascade.config.stages) - 1
+
+    async def answers(self, came: Came) -> bool:
+        """Whether what came back is an answer."""
+        if came.error is not None or came.call.output is None:
+            return False
+        # A comparator may take a moment with long answers: not where other requests wait.
+        return not await asyncio.to_thread(self.asked.cascade.is_silent, came.call.output)
+
     async def stops(self) -> bool:
         """Per item: whether to stop after the stages that are in; with no answer yet, never."""
         decision = self.decision
@@ -183,7 +203,7 @@ class Exchange:
     def leave(self) -> None:
         """The client is gone: what it waited for is cancelled, what runs beside it finishes."""
         if self._awaited is not None:
-            self.cancel(self._awaited, "client gone", self._began.get(self._awaited))
+            self.cancel(self._awaited, CLIENT_GONE, self._began.get(self._awaited))
         self.finish(None, abandoned=True)
 
     def _calls(self) -> tuple[Call, ...]:

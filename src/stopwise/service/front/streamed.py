@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from stopwise.openai.completions import Completion, read_completion
 from stopwise.openai.errors import ProtocolError
 from stopwise.openai.streams import DONE, StreamedAnswer, event_bytes, parse_chunk
+from stopwise.service.cascades.forms import CLIENT_GONE
 from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.front.answering import answering, in_its_place, unless_gone
 from stopwise.service.front.exchange import CHAT, Came, Exchange
@@ -23,11 +24,12 @@ from stopwise.service.upstream.calls import UpstreamError
 async def answer_streamed(request: Request, exchange: Exchange) -> Response:
     """Stream the answer; nothing is sent before its first byte is here.
 
-    The stage that was drawn is streamed as it comes. Per item the answer is chosen when it is in,
-    so it is sent whole, in the form of a stream.
+    The stage that was drawn is streamed as it comes. Where the answer is chosen when it is in (per
+    item, or because the next stage is called if it is none), it is sent whole, in the form of a
+    stream.
     """
     decision = exchange.decision
-    if decision.chance is not None and decision.mode == "enforce":
+    if exchange.chooses:
         came = await answering(request, exchange)
     else:
         exchange.start_shallow()
@@ -129,7 +131,7 @@ class _LiveStream:
             yield event_bytes(ProtocolError(502, message, code="stream_broken").form)
         except BaseException:
             # The client is gone, in the middle or before its [DONE].
-            exchange.cancel(self._stage, "client gone", self._started)
+            exchange.cancel(self._stage, CLIENT_GONE, self._started)
             exchange.finish(None, abandoned=True)
             raise
         exchange.finish(self._stage if served else None)

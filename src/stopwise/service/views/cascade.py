@@ -95,7 +95,7 @@ def cascade_view(
         mode=cascade.mode,
         epoch=cascade.epoch,
         stages=names,
-        costs=tuple(float(cost) for cost in cascade.learner.costs.per_stage),
+        costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage),
         mistake_cost=config.mistake_cost,
         run_to=names[config.run_to],
         segment=segment,

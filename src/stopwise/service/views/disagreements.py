@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stopwise.abstentions import UNKNOWN
+from stopwise.service.cascades.counting import stop_codes
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import StoredItem
 from stopwise.service.views.items import why_of
@@ -82,7 +84,7 @@ def disagreements_view(
         part = service.rounds.items(
             cascade.name, cascade.epoch, segment=segment, before=place, limit=200
         )
-        found += [item for item in part if pair is None or _differs(item, pair)]
+        found += [item for item in part if pair is None or _differs(item, pair, cascade)]
         if len(found) > limit or len(part) < 200:
             break
         place = part[-1].round.at
@@ -114,12 +116,13 @@ def side_by_side(item: StoredItem, names: Sequence[str]) -> SideBySide:
     answers = []
     for at, output in enumerate(item.outputs):
         word = failed.get(str(at))
-        abstained = "abstained" if codes[at] < 0 else ""
+        code = codes[at] if at < len(codes) else -1  # what a client left behind is not compared
+        abstained = "abstained" if code < 0 else ""
         answers.append(
             AnswerView(
                 stage=names[at],
                 text=text_of_output(output),
-                group=codes[at] if codes[at] >= 0 else None,
+                group=code if code >= 0 else None,
                 cost=costs[at],
                 note=f"failed: {word}" if word is not None else abstained,
             )
@@ -169,7 +172,8 @@ def text_of_request(request: Any) -> str:
     return text_of_output(request)
 
 
-def _differs(item: StoredItem, pair: tuple[int, int]) -> bool:
-    codes = item.round.form["codes"]
-    i, j = pair
-    return bool(j < len(codes) and codes[i] >= 0 and codes[j] >= 0 and codes[i] != codes[j])
+def _differs(item: StoredItem, pair: tuple[int, int], cascade: RunningCascade) -> bool:
+    form, config = item.round.form, cascade.config
+    codes = stop_codes(tuple(form["codes"]), form["depth"], len(config.stages), config.abstentions)
+    one, two = codes[pair[0]], codes[pair[1]]
+    return UNKNOWN not in (one, two) and one != two

@@ -21,6 +21,7 @@ WHAT = {
     "enforce": "The stage that answers is drawn from what was learned. The stages before it run"
     " beside it, only to be compared.",
 }
+GOES_ON = " Where it gives no answer, the next one is called."
 PER_ITEM = (
     "The stages are called one after the other. After each, what was learned says whether its"
     " answer is given or the next one is called."
@@ -76,6 +77,8 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         low, high = min(at, run_to), max(at, run_to)
         changed = 0.0 if low == high else judged.verdict.pair(low, high).may_differ_high
     what = WHAT | {"enforce": PER_ITEM} if config.per_item else WHAT
+    if config.goes_on:
+        what = what | {"enforce": what["enforce"] + GOES_ON}
     words = {"run_to": config.stage_names[run_to], "sample": 100 * config.sample}
     return ModeView(
         name=cascade.name,
@@ -84,7 +87,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         choices=tuple((mode, what[mode].format(**words)) for mode in MODES),
         law=law,
         expected_cost=sum(p * float(c) for p, c in zip(law, costs.cumulative, strict=True)),
-        present_cost=float(costs.per_stage[run_to]),
+        present_cost=float(cascade.learner.own_costs.per_stage[run_to]),
         recommended=None if judged is None else config.stage_names[judged.stage],
         certain=judged is not None and judged.nothing_deeper_pays,
         standing=standing_of(judged),

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stopwise.abstentions import UNKNOWN, Abstentions
+from stopwise.service.cascades.counting import stop_codes
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import StoredRound
 from stopwise.service.database.writing import HOUR
@@ -95,14 +97,16 @@ def over_time(
     if sums and now - min(sums) * HOUR < _SHORT * HOUR:
         rounds = service.rounds.latest(cascade.name, cascade.epoch, segment, _MOST_ROUNDS)
         if 0 < len(rounds) < _MOST_ROUNDS:
-            return slices_of(rounds, names)
+            return slices_of(rounds, names, cascade.config.abstentions)
     return OverTime(HOUR, tuple(_hour(hour, part, names) for hour, part in sums.items()))
 
 
-def slices_of(rounds: Sequence[StoredRound], names: Sequence[str]) -> OverTime:
+def slices_of(
+    rounds: Sequence[StoredRound], names: Sequence[str], abstentions: Abstentions = "leave out"
+) -> OverTime:
     """Rounds in slices of time.
 
-    >>> form = {"stage": 1, "cost": 3.0, "codes": [0, 1]}
+    >>> form = {"stage": 1, "cost": 3.0, "codes": [0, 1], "depth": 1}
     >>> found = slices_of([StoredRound("r", "", 25.0, form)], ("small", "large"))
     >>> found.seconds, found.slices[0].at, found.slices[0].shares
     (10, 20.0, (0.0, 1.0))
@@ -113,10 +117,10 @@ def slices_of(rounds: Sequence[StoredRound], names: Sequence[str]) -> OverTime:
     for one in sorted(rounds, key=lambda one: one.at):
         part = sums.setdefault(int(one.at // seconds), {})
         add = {"requests": 1.0, "spent": one.form["cost"], f"served:{one.form['stage']}": 1.0}
-        codes = one.form["codes"]
+        codes = stop_codes(tuple(one.form["codes"]), one.form["depth"], len(names), abstentions)
         for j in range(0 if one.form.get("decided") else len(codes)):
             for i in range(j):
-                if codes[i] >= 0 and codes[j] >= 0:
+                if UNKNOWN not in (codes[i], codes[j]):
                     add[f"seen:{i}:{j}"] = 1.0
                     add[f"disagreed:{i}:{j}"] = float(codes[i] != codes[j])
         for name, value in add.items():
