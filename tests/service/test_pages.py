@@ -234,3 +234,28 @@ def test_pages_of_a_cascade_that_has_answered_nothing(make: Maker, upstream: Fak
     mode = " ".join(page(client, "/ui/c/support/mode").split())
     assert "Nothing can be said yet" in mode
     assert "Enforcing now, with nothing learned, would cost" in mode
+
+
+def test_all_segments_together_are_those_that_came(make: Maker, upstream: FakeUpstream) -> None:
+    """The law over all requests is that of their segments, not of requests without one."""
+    upstream.answer = lambda model, body: "same"
+    client, service = make(
+        mode="shadow", sample=1.0, mistake_cost=0.01, segment_by="header:x-segment"
+    )
+    body = {"model": "support", "messages": [{"role": "user", "content": "hello"}]}
+    for number in range(60):
+        headers = {"x-segment": "web" if number % 3 else "mail"}
+        client.post("/v1/chat/completions", json=body, headers=headers)
+    wait_until_counted(client, 60)
+    cascade = service.cascades["support"]
+    web, mail = cascade.law("web"), cascade.law("mail")
+    expected = [(2 * one + two) / 3 for one, two in zip(web, mail, strict=True)]
+    assert client.get("/api/v1/cascades/support/explain").json()["law"] == pytest.approx(expected)
+    assert client.get("/api/v1/cascades/support/mode").json()["law"] == pytest.approx(expected)
+    for tab in ("", "/disagreements"):
+        every = page(client, f"/ui/c/support{tab}?segment=*")
+        assert re.search(r'<option value="\*" selected>', every)
+        one = page(client, f"/ui/c/support{tab}?segment=web")
+        assert re.search(r'<option value="web" selected>', one)
+    assert "40 of 40" not in page(client, "/ui/c/support/disagreements?segment=*")
+    assert "0 of 40" in page(client, "/ui/c/support/disagreements?segment=web")

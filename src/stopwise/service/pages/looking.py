@@ -61,7 +61,7 @@ async def cascades(request: Request) -> Response:
 async def cascade(request: Request) -> Response:
     """Page 2: one cascade."""
     service, found = find(request)
-    segment = request.query_params.get("segment")
+    segment = _segment(request)
     return await page(request, "cascade.html", lambda: cascade_view(service, found, segment))
 
 
@@ -79,7 +79,7 @@ async def disagreements(request: Request) -> Response:
     asked = request.query_params
     pair = _pair(asked.get("pair"), len(found.config.stages))
     before = _time(asked.get("before"))
-    segment = asked.get("segment")
+    segment = _segment(request)
     return await page(
         request,
         "disagreements.html",
@@ -114,6 +114,12 @@ async def keys(request: Request) -> Response:
     """Page 8: keys, settings, epochs."""
     service: Service = request.app.state.service
     return await page(request, "keys.html", lambda: keys_view(service), scope="admin", made=None)
+
+
+def _segment(request: Request) -> str | None:
+    """The segment that a page shows; None for all together, which a form says as `*`."""
+    given = request.query_params.get("segment")
+    return None if given == "*" else given
 
 
 def _pair(text: str | None, stages: int) -> tuple[int, int] | None:

@@ -49,7 +49,11 @@ class CascadeView:
     """All that page 2 shows, of one segment or of all.
 
     Attributes:
-        law: the probability of each depth if a request were enforced now.
+        costs: of a call of each stage.
+        stopping: what stopping at each costs where requests go on after an abstention, on average;
+            None where they do not: then it is the calls up to it.
+        law: the probability of each depth if a request were enforced now; of all segments together,
+            each as often as its requests came.
         recommended, reading: the stage of the headline and the reading that it rests on.
         more: where readings disagree and what is not knowable without labels, in sentences.
         by_policy: where the policy goes that draws the depths: the rule under weak dominance.
@@ -62,6 +66,7 @@ class CascadeView:
     epoch: str
     stages: tuple[str, ...]
     costs: tuple[float, ...]
+    stopping: tuple[float, ...] | None
     mistake_cost: float
     run_to: str
     segment: str | None
@@ -90,19 +95,20 @@ def cascade_view(
     sums = service.rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
     judged = judged_of(cascade, sums, segment)
     names = config.stage_names
+    segments = segments_of(service, cascade)
     return CascadeView(
         name=cascade.name,
         mode=cascade.mode,
         epoch=cascade.epoch,
         stages=names,
         costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage),
+        stopping=tuple(float(cost) for cost in cascade.learner.costs.cumulative)
+        if config.goes_on
+        else None,
         mistake_cost=config.mistake_cost,
         run_to=names[config.run_to],
         segment=segment,
-        segments=tuple(
-            (name, int(number))
-            for name, number in service.rounds.segments(cascade.name, cascade.epoch).items()
-        ),
+        segments=segments,
         rounds=int(sums.get("rounds", 0)),
         requests=int(sums.get("requests", 0)),
         sentence=sentence_of(judged),
@@ -113,11 +119,26 @@ def cascade_view(
         by_policy=None if judged is None or config.per_item else names[judged.verdict.recommended],
         certain=judged is not None and judged.nothing_deeper_pays,
         standing=standing_of(judged),
-        law=tuple(cascade.law(segment or "")),
+        law=mean_law(cascade, segments) if segment is None else tuple(cascade.law(segment)),
         pairs=pair_lines(cascade, None if judged is None else judged.verdict, segment),
         over_time=over_time(service, cascade, segment, hours),
         items=items_view(cascade, segment),
     )
+
+
+def segments_of(service: Service, cascade: RunningCascade) -> tuple[tuple[str, int], ...]:
+    """Every segment and its number of requests."""
+    found = service.rounds.segments(cascade.name, cascade.epoch)
+    return tuple((name, int(number)) for name, number in found.items())
+
+
+def mean_law(cascade: RunningCascade, segments: tuple[tuple[str, int], ...]) -> tuple[float, ...]:
+    """The law of the depth over all segments, each as often as its requests came."""
+    total = sum(number for _, number in segments)
+    if not total:
+        return tuple(cascade.law(""))
+    laws = [(number / total, cascade.law(name)) for name, number in segments]
+    return tuple(sum(part * law[stage] for part, law in laws) for stage in range(len(laws[0][1])))
 
 
 def pair_lines(

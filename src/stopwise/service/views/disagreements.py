@@ -11,6 +11,7 @@ from stopwise.abstentions import UNKNOWN
 from stopwise.service.cascades.counting import stop_codes
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import StoredItem
+from stopwise.service.views.cascade import segments_of
 from stopwise.service.views.items import why_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class DisagreementsView:
     """What was kept, the latest first.
 
     Attributes:
+        segments: every segment and its number of requests.
         counts: for every pair of stages, how often they disagreed and of how many.
         older: the time to ask for the page before this one; None on the last.
     """
@@ -59,6 +61,7 @@ class DisagreementsView:
     stages: tuple[str, ...]
     pair: tuple[str, str] | None
     segment: str | None
+    segments: tuple[tuple[str, int], ...]
     keep: str
     keep_days: float
     counts: tuple[tuple[str, str, int, int], ...]
@@ -95,6 +98,7 @@ def disagreements_view(
         stages=names,
         pair=None if pair is None else (names[pair[0]], names[pair[1]]),
         segment=segment,
+        segments=segments_of(service, cascade),
         keep=service.config.server.keep,
         keep_days=service.config.server.keep_days,
         counts=tuple(

@@ -80,14 +80,16 @@ def _settings(service: Service) -> list[tuple[str, str, str]]:
     rows.append(("server", "store", server.store.partition(":")[0]))
     for field in (
         "keep", "keep_days", "flush_seconds", "store_away", "max_body", "body_seconds",
-        "max_requests", "opentelemetry",
+        "header_seconds", "drain_seconds", "max_requests", "public_url", "log_level",
+        "opentelemetry",
     ):  # fmt: skip
         rows.append(("server", field, _shown(getattr(server, field))))
     for name, cascade in service.cascades.items():
         config = cascade.config
         for field in (
             "mode", "sample", "mistake_cost", "comparator", "segment_by", "sticky", "max_segments",
-            "full_run_rate", "on_failure", "comparison_budget", "policy", "reading",
+            "full_run_rate", "on_failure", "comparison_budget", "policy", "confidence", "reading",
+            "abstentions",
         ):  # fmt: skip
             rows.append((name, field, _shown(getattr(config, field))))
         rows.append((name, "run_to", config.stage_names[config.run_to]))

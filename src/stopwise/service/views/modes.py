@@ -9,6 +9,7 @@ from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import judged_of, standing_of
 from stopwise.service.config.forms import MODES
 from stopwise.service.database.trail import Change
+from stopwise.service.views.cascade import mean_law, segments_of
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -68,7 +69,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
     config = cascade.config
     sums = service.rounds.sums(cascade.name, epoch=cascade.epoch)
     judged = judged_of(cascade, sums)
-    law = tuple(cascade.law(""))
+    law = mean_law(cascade, segments_of(service, cascade))
     costs = cascade.learner.costs
     run_to = config.run_to
     changed = None
