@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,25 @@ def loop_thread() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
+@contextmanager
+def running_upstream(loop: asyncio.AbstractEventLoop) -> Iterator[FakeUpstream]:
+    fake = FakeUpstream()
+    asyncio.run_coroutine_threadsafe(fake.start(), loop).result(10)
+    yield fake
+    asyncio.run_coroutine_threadsafe(fake.stop(), loop).result(10)
+
+
 @pytest.fixture
 def upstream(loop_thread: asyncio.AbstractEventLoop) -> Iterator[FakeUpstream]:
-    fake = FakeUpstream()
-    asyncio.run_coroutine_threadsafe(fake.start(), loop_thread).result(10)
-    yield fake
-    asyncio.run_coroutine_threadsafe(fake.stop(), loop_thread).result(10)
+    with running_upstream(loop_thread) as fake:
+        yield fake
+
+
+@pytest.fixture(scope="module")
+def shared_upstream(loop_thread: asyncio.AbstractEventLoop) -> Iterator[FakeUpstream]:
+    """One for all tests of a file."""
+    with running_upstream(loop_thread) as fake:
+        yield fake
 
 
 @pytest.fixture
@@ -69,11 +83,15 @@ def make(tmp_path: Path, upstream: FakeUpstream) -> Iterator[Maker]:
         client.__exit__(None, None, None)
 
 
-@pytest.fixture
-def free_port() -> int:
+def any_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
+
+
+@pytest.fixture
+def free_port() -> int:
+    return any_port()
 
 
 class LiveServer:
@@ -85,35 +103,34 @@ class LiveServer:
         self.stop = stop
 
 
-@pytest.fixture
-def live(
-    tmp_path: Path,
-    upstream: FakeUpstream,
-    loop_thread: asyncio.AbstractEventLoop,
-    free_port: int,
-) -> Iterator[Callable[..., LiveServer]]:
-    """Starts the real server: `live(mode="enforce", server={...})`."""
+LiveMaker = Callable[..., LiveServer]
+
+
+@contextmanager
+def live_servers(
+    folder: Path, upstream: FakeUpstream, loop: asyncio.AbstractEventLoop, port: int
+) -> Iterator[LiveMaker]:
     stops: list[Callable[[], None]] = []
 
     def maker(
         models: list[str] | None = None, server: dict[str, Any] | None = None, **more: Any
     ) -> LiveServer:
-        listen = f"127.0.0.1:{free_port}"
+        listen = f"127.0.0.1:{port}"
         form = {
             "server": {"store": "sqlite:///live.db", "listen": listen, **(server or {})},
             "cascades": {
                 "support": cascade_form(upstream.url, models or ["small", "large"], **more)
             },
         }
-        service = Service(config_of(form, tmp_path))
+        service = Service(config_of(form, folder))
         stop, ready = asyncio.Event(), threading.Event()
         done = asyncio.run_coroutine_threadsafe(
-            serve_until(service, stop, lambda service: ready.set()), loop_thread
+            serve_until(service, stop, lambda service: ready.set()), loop
         )
         assert ready.wait(10)
 
         def end() -> None:
-            loop_thread.call_soon_threadsafe(stop.set)
+            loop.call_soon_threadsafe(stop.set)
             done.result(20)
 
         stops.append(end)
@@ -122,3 +139,27 @@ def live(
     yield maker
     for end in stops:
         end()
+
+
+@pytest.fixture
+def live(
+    tmp_path: Path,
+    upstream: FakeUpstream,
+    loop_thread: asyncio.AbstractEventLoop,
+    free_port: int,
+) -> Iterator[LiveMaker]:
+    """Starts the real server: `live(mode="enforce", server={...})`."""
+    with live_servers(tmp_path, upstream, loop_thread, free_port) as maker:
+        yield maker
+
+
+@pytest.fixture(scope="module")
+def shared_live(
+    tmp_path_factory: pytest.TempPathFactory,
+    shared_upstream: FakeUpstream,
+    loop_thread: asyncio.AbstractEventLoop,
+) -> Iterator[LiveMaker]:
+    """The same, for all tests of a file."""
+    folder = tmp_path_factory.mktemp("live")
+    with live_servers(folder, shared_upstream, loop_thread, any_port()) as maker:
+        yield maker

@@ -38,16 +38,16 @@ def ask(url: str, text: str) -> None:
     urllib.request.urlopen(request, timeout=20).read()
 
 
-@pytest.fixture
-def url(live: Callable[..., Any], upstream: FakeUpstream) -> str:
+@pytest.fixture(scope="module")
+def url(shared_live: Callable[..., Any], shared_upstream: FakeUpstream) -> str:
     """A service whose two models differ on every second of twenty requests."""
 
     def answer(model: str, body: dict[str, Any]) -> str:
         number = int(body["messages"][-1]["content"].split()[-1])
         return EVIL if model == "small" and number % 2 else "fine"
 
-    upstream.answer = answer
-    server = live(mode="shadow", sample=1.0, mistake_cost=0.01, server={"keep": "all"})
+    shared_upstream.answer = answer
+    server = shared_live(mode="shadow", sample=1.0, mistake_cost=0.01, server={"keep": "all"})
     for number in range(20):
         ask(server.url, f"{EVIL} {number}")
     return str(server.url)
@@ -104,19 +104,34 @@ def test_labels_are_given_in_the_browser(browser: Browser, url: str) -> None:
     assert "0 labels given" in page.inner_text("main")
     page.locator("label.choice", has_text="fine").first.click()
     page.click("text=Keep and show the next")
-    page.wait_for_selector("text=1 labels given")
+    page.wait_for_selector("text=1 label given")
+    # From here on without a mouse, until the audit is settled: the first answer has the focus.
+    for number in range(2, 12):
+        if "Settled" in page.inner_text("main"):
+            break
+        assert page.evaluate("document.activeElement.name") == "right"
+        answers = page.locator("label.choice").all_inner_texts()
+        page.keyboard.press("Space")
+        for _ in range(answers.index("fine")):
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"text={number} labels given")
+    assert "Settled: large is the best stage" in page.inner_text("main")
     assert problems == []
     page.close()
 
 
 def test_the_overview_renews_itself(browser: Browser, url: str) -> None:
     page, problems = watched(browser)
+    page.clock.install()  # its five seconds pass when we say so
     page.goto(f"{url}/ui/c/support")
     before = page.inner_text(".verdict")
     for number in range(5):
         ask(url, f"once more {2 * number}")
-    page.wait_for_function(
-        "before => document.querySelector('.verdict').innerText !== before", arg=before
-    )
+    for _ in range(100):  # what was asked is written a moment later
+        page.clock.run_for(5_000)
+        if page.inner_text(".verdict") != before:
+            break
+    assert page.inner_text(".verdict") != before
     assert problems == []
     page.close()

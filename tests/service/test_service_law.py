@@ -47,7 +47,7 @@ def test_the_law_through_http(make: Maker, upstream: FakeUpstream, sticky: str) 
     )
     cascade = service.cascades["support"]
     drawn, laws = [], []
-    for at in range(900):
+    for at in range(500):
         law = cascade.law("")
         message = {"role": "user", "content": f"question {at}"}
         response = client.post(

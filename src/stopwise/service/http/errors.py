@@ -44,9 +44,12 @@ async def on_refusal(request: Request, error: Exception) -> Response:
 async def on_http_error(request: Request, error: Exception) -> Response:
     """No such path, or not with this method."""
     assert isinstance(error, HTTPException)
-    messages = {404: "there is no such path", 405: "this method is not accepted here"}
-    message = messages.get(error.status_code, error.detail)
-    response = _respond(ProtocolError(error.status_code, message, code="not_found"))
+    said = {
+        404: ("there is no such path", "not_found"),
+        405: ("this method is not accepted here", "method_not_allowed"),
+    }
+    message, code = said.get(error.status_code, (error.detail, None))
+    response = _respond(ProtocolError(error.status_code, message, code=code))
     response.headers.update(error.headers or {})
     return response
 
