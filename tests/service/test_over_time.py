@@ -17,13 +17,14 @@ forms = st.fixed_dictionaries(
         "stage": st.sampled_from([None, 0, 1, 2]),
         "cost": st.integers(0, 9).map(float),
         "codes": st.lists(st.integers(-1, 2), max_size=3),
+        "depth": st.integers(0, 2),
     }
 )
 
 
 def test_by_hand() -> None:
-    form = {"stage": 1, "cost": 2.0, "codes": [0, 1, 0]}
-    other = {"stage": None, "cost": 1.0, "codes": [0, -1]}
+    form = {"stage": 1, "cost": 2.0, "codes": [0, 1, 0], "depth": 2}
+    other = {"stage": None, "cost": 1.0, "codes": [0, -1], "depth": 1}
     found = slices_of(
         [StoredRound("1", "", 12.0, form), StoredRound("2", "", 19.0, other),
          StoredRound("3", "", 31.0, form)],
