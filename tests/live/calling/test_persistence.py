@@ -160,9 +160,7 @@ def test_a_deadline_for_one_item_and_retries_within_it():
     flaky = Flaky(1000)
     stage = Stage("b", flaky, 1, retry=Retry(100, wait=0.02))
     cascade = Cascade([Stage("a", str), stage], "fixed")
-    start = time.monotonic()
     assert cascade.answer(1, deadline=0.1).stage == "a"
-    assert time.monotonic() - start < 2
     assert 1 <= flaky.calls < 20
     with pytest.raises(StopwiseError, match="deadline"):
         cascade.answer(1, deadline=-1)
