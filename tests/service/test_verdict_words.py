@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import random
 
@@ -11,7 +12,7 @@ import pytest
 from service_helpers import Maker
 
 import stopwise as sw
-from stopwise.logs.reporting.headline import disagreement_sentence, headline
+from stopwise.logs.reporting.headline import disagreement_sentence, headline, title_and_reason
 from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.cascades.verdicts import judged_of
 from stopwise.service.core import Service
@@ -64,7 +65,8 @@ def test_the_headline_is_that_of_analyze(
     assert np.allclose(rates, readings.error_rates)
     page = client.get("/ui/c/support").text
     assert "`" not in page
-    assert told["sentence"].split(":")[0] in page
+    for part in title_and_reason(found.verdict, readings):
+        assert html.escape(part) in page.replace("<code>", "`").replace("</code>", "`")
 
 
 def test_evidence_from_elsewhere_is_read_by_its_pairs(make: Maker) -> None:

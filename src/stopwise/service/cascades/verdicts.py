@@ -17,6 +17,7 @@ from stopwise.logs.reporting.headline import (
     disagreement_sentence,
     headline,
     shallower_sentence,
+    title_and_reason,
 )
 from stopwise.logs.settings import LogSettings
 from stopwise.service.cascades.counting import PATTERN, UNTIL
@@ -164,6 +165,13 @@ def sentence_of(judged: JudgedCascade | None) -> str:
     if judged is None:
         return "Nothing can be said yet: not every two stages have answered the same request."
     return headline(judged.verdict, judged.readings)
+
+
+def title_of(judged: JudgedCascade | None) -> tuple[str, str]:
+    """The same in two parts: what to do, and the sentences that say why."""
+    if judged is None:
+        return "Nothing can be said yet", "Not every two stages have answered the same request."
+    return title_and_reason(judged.verdict, judged.readings)
 
 
 def more_sentences(judged: JudgedCascade | None) -> list[str]:

@@ -13,6 +13,7 @@ from stopwise.service.cascades.verdicts import (
     more_sentences,
     sentence_of,
     standing_of,
+    title_of,
 )
 from stopwise.service.views.items import ItemsView, items_view
 from stopwise.service.views.over_time import OverTime, over_time
@@ -55,6 +56,7 @@ class CascadeView:
         law: the probability of each depth if a request were enforced now; of all segments together,
             each as often as its requests came.
         recommended, reading: the stage of the headline and the reading that it rests on.
+        sentence: the verdict, in one sentence; `title` and `reason` are its two parts.
         more: where readings disagree and what is not knowable without labels, in sentences.
         by_policy: where the policy goes that draws the depths: the rule under weak dominance.
         segments: every segment and its number of requests.
@@ -74,6 +76,8 @@ class CascadeView:
     rounds: int
     requests: int
     sentence: str
+    title: str
+    reason: str
     more: tuple[str, ...]
     recommended: str | None
     reading: str | None
@@ -96,6 +100,7 @@ def cascade_view(
     judged = judged_of(cascade, sums, segment)
     names = config.stage_names
     segments = segments_of(service, cascade)
+    title, reason = title_of(judged)
     return CascadeView(
         name=cascade.name,
         mode=cascade.mode,
@@ -112,6 +117,8 @@ def cascade_view(
         rounds=int(sums.get("rounds", 0)),
         requests=int(sums.get("requests", 0)),
         sentence=sentence_of(judged),
+        title=title,
+        reason=reason,
         more=tuple(more_sentences(judged)),
         recommended=None if judged is None else names[judged.stage],
         reading=None if judged is None else judged.readings.headline_reading,

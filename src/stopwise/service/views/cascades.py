@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.spending import DAY, today
-from stopwise.service.cascades.verdicts import judged_of, sentence_of, standing_of
+from stopwise.service.cascades.verdicts import judged_of, sentence_of, standing_of, title_of
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -18,7 +18,7 @@ class CascadeLine:
     """One cascade in the list.
 
     Attributes:
-        sentence: the verdict, in one sentence.
+        sentence: the verdict, in one sentence; `title` and `reason` are its two parts.
         certain: whether it is certain that nothing deeper than the choice pays.
         requests, spent, comparison: today (UTC); `comparison` is the part of what was spent whose
             answers nobody got.
@@ -29,6 +29,8 @@ class CascadeLine:
     mode: str
     stages: tuple[str, ...]
     sentence: str
+    title: str
+    reason: str
     certain: bool
     standing: str
     rounds: int
@@ -46,6 +48,7 @@ def cascade_lines(service: Service) -> list[CascadeLine]:
         all_time = service.rounds.sums(name, epoch=cascade.epoch)
         sums = service.rounds.sums(name, since=since)
         judged = judged_of(cascade, all_time)
+        title, reason = title_of(judged)
         count = len(cascade.config.stages)
         lines.append(
             CascadeLine(
@@ -53,6 +56,8 @@ def cascade_lines(service: Service) -> list[CascadeLine]:
                 mode=cascade.mode,
                 stages=cascade.config.stage_names,
                 sentence=sentence_of(judged),
+                title=title,
+                reason=reason,
                 certain=judged is not None and judged.nothing_deeper_pays,
                 standing=standing_of(judged),
                 rounds=int(all_time.get("rounds", 0)),
