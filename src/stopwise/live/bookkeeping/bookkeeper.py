@@ -19,7 +19,6 @@ from stopwise.live.counters.prefixes import Prefixes
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.interrupts import from_signal
-from stopwise.live.items.rules import AnyRule
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.record import RoundOutcome, RoundRecord
 from stopwise.live.round import Round
@@ -27,6 +26,7 @@ from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.any_rule import AnyRule
 from stopwise.policies.per_item.situation import RowPolicy, SituationPolicy
 from stopwise.situations.transitions import Transitions
 
