@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 
@@ -33,6 +34,9 @@ def hold(file: int) -> str | None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             time.sleep(_BETWEEN)
+            if _HELD.get(place) == os.getpid():
+                # A learner that was dropped while its thread wrote is freed only when cycles are.
+                gc.collect()
         else:
             _HELD[place] = os.getpid()
             return None
