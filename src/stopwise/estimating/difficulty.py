@@ -74,17 +74,20 @@ class Belief:
     def log_density(self, points: FloatArray) -> FloatArray:
         """Of points (t of every stage, k, r, c), one row each."""
         stages = (points.shape[1] - 2) // 2
+        standard = points.copy()
+        standard[:, 1:stages] -= points[:, : stages - 1]  # of t, the steps from stage to stage
+        mean, deviation = self._moments(stages)
+        standard -= mean
+        standard /= deviation
+        return np.asarray(-0.5 * np.einsum("ij,ij->i", standard, standard))
+
+    def _moments(self, stages: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of the first t, the steps, k of every stage, r and c."""
         parts = (
-            (points[:, :1], self.first),
-            (np.diff(points[:, :stages], axis=1), self.step),
-            (points[:, stages : 2 * stages], self.repeats),
-            (points[:, -2:-1], self.shared),
-            (points[:, -1:], self.usual),
-        )
-        total = np.zeros(len(points))
-        for values, (mean, deviation) in parts:
-            total -= 0.5 * (((values - mean) / deviation) ** 2).sum(axis=1)
-        return total
+            self.first, *[self.step] * (stages - 1), *[self.repeats] * stages,
+            self.shared, self.usual,
+        )  # fmt: skip
+        return np.array([mean for mean, _ in parts]), np.array([wide for _, wide in parts])
 
     def draw(self, stages: int, number: int, generator: np.random.Generator) -> FloatArray:
         """Points from this belief."""
@@ -183,11 +186,11 @@ class Cases:
         Given the difficulty, stages are independent: a case is a product over the earlier and one
         over the later stages, of which few different ones occur.
         """
-        middle = self.halves[0].shape[1]
         table = self._answers(points)
-        early = _products(table[:, :, :middle], self.halves[0]) * _WEIGHTS[None, :, None]
-        late = _products(table[:, :, middle:], self.halves[1])
-        joint = early.transpose(0, 2, 1) @ late
+        middle = self.halves[0].shape[1]
+        early = _products(table[:, :middle], self.halves[0]) * _WEIGHTS
+        late = _products(table[:, middle:], self.halves[1])
+        joint = early.transpose(1, 0, 2) @ late.transpose(1, 2, 0)
         return np.asarray(joint[:, self.at[0], self.at[1]] * self.weight)
 
     def right(self, points: FloatArray) -> FloatArray:
@@ -201,27 +204,36 @@ class Cases:
         return np.asarray(np.stack(found, axis=2) / np.maximum(total, 1e-300)[:, :, None])
 
     def _answers(self, points: FloatArray) -> FloatArray:
-        """Points x difficulties x stages x codes: the chance of each answer."""
+        """Codes x stages x points x difficulties: the chance of each answer.
+
+        This runs for every step of the walk, on few numbers: codes stand first, so that each is
+        written and read in one piece.
+        """
         from scipy.special import expit, ndtr
 
         stages = self.truth.shape[1]
-        level = points[:, None, :stages]
-        repeats = expit(points[:, None, stages : 2 * stages, None])
-        shared, usual = expit(points[:, -2])[:, None, None], expit(points[:, -1])[:, None, None]
-        difficulty = _DIFFICULTIES[None, :, None]
-        right = ndtr((level - np.sqrt(shared) * difficulty) / np.sqrt(1 - shared))
-        other = (1 - right) * (1 - usual) / (self.kinds - 1)
-        alone = np.stack([right, (1 - right) * usual + other, other], axis=-1)
-        after = (1 - repeats) * alone
-        silent = np.ones((*right.shape, 1))
-        return np.concatenate([after, after + repeats, alone, silent], axis=-1)
+        odds = expit(points[:, stages:]).T[:, :, None]
+        repeats, shared, usual = odds[:stages], odds[-2], odds[-1]
+        shift = np.sqrt(shared) * _DIFFICULTIES
+        right = ndtr((points[:, :stages].T[:, :, None] - shift) / np.sqrt(1 - shared))
+        table = np.empty((_SILENT + 1, *right.shape))
+        alone = table[_AFTER_NONE:_SILENT]
+        alone[_TRUTH] = right
+        wrong = 1 - right
+        np.multiply(wrong, (1 - usual) / (self.kinds - 1), out=alone[_OTHER])
+        np.multiply(wrong, usual, out=alone[_USUAL])
+        alone[_USUAL] += alone[_OTHER]
+        np.multiply(alone, 1 - repeats, out=table[:_AFTER_SAME])
+        np.add(table[:_AFTER_SAME], repeats, out=table[_AFTER_SAME:_AFTER_NONE])
+        table[_SILENT] = 1.0
+        return table
 
 
 def _products(table: FloatArray, codes: IntArray) -> FloatArray:
-    """Points x difficulties x rows of codes."""
-    result = table[:, :, 0, codes[:, 0]]
+    """Rows of codes x points x difficulties."""
+    result = table[codes[:, 0], 0]
     for stage in range(1, codes.shape[1]):
-        result = result * table[:, :, stage, codes[:, stage]]
+        result *= table[codes[:, stage], stage]
     return np.asarray(result)
 
 

@@ -18,8 +18,8 @@ Density = Callable[[FloatArray], FloatArray]
 """The logarithm of the density, of several points at once."""
 
 _NOISE = 0.02
-_SHRINK = (1.0, 1.0, 1.0, 0.5, 0.2)
-_CHANGED = (0.2, 0.5, 1.0)
+_SHRINK = np.array([1.0, 1.0, 1.0, 0.5, 0.2])
+_CHANGED = np.array([0.2, 0.5, 1.0])
 """Sizes of a step, and shares of the coordinates that it changes, taken with equal chance."""
 
 
@@ -47,14 +47,17 @@ def walk(
     count, size = points.shape
     heights = log_density(points)
     halves = (np.arange(count // 2), np.arange(count // 2, count))
+    longest = 2.38 / np.sqrt(2 * size)
     kept = []
     for step in range(steps):
         for moved, others in (halves, halves[::-1]):
             number = len(moved)
             first = generator.integers(0, len(others), number)
             second = (first + generator.integers(1, len(others), number)) % len(others)
-            length = 2.38 / np.sqrt(2 * size) * generator.choice(_SHRINK, number)
-            changed = generator.random((number, size)) < generator.choice(_CHANGED, (number, 1))
+            # As `generator.choice` draws, without what it checks each time.
+            length = longest * _SHRINK[generator.integers(0, len(_SHRINK), number)]
+            drawn = generator.random((number, size))
+            changed = drawn < _CHANGED[generator.integers(0, len(_CHANGED), (number, 1))]
             shift = length[:, None] * (points[others[first]] - points[others[second]])
             shift += _NOISE * generator.normal(size=(number, size))
             proposed = points[moved] + changed * shift
