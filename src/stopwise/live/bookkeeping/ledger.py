@@ -15,10 +15,12 @@ from stopwise.live.bookkeeping.keeper import Keeper
 from stopwise.live.bookkeeping.listeners import Listeners
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import Chooser
+from stopwise.live.choosing.from_counts import FromCounts
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.counters.carried import Limits, warm_up
 from stopwise.live.counters.carrying import carrier
+from stopwise.live.counters.recounted import Recounting
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.forking import watch_forks
 from stopwise.live.keywords import LearnerKeywords
@@ -69,6 +71,7 @@ class Ledger:
         # Where rounds go on after an abstention, what stopping at a stage costs is learned too.
         fixed = not settings.measured and settings.abstentions != "go on"
         fast = carrier(policy, known, limits) if fixed else None
+        from_counts = FromCounts.of(policy, known.stage_count) if fixed else None
         # SciPy takes its time to load: now, not under the lock of the first round.
         if fast is not None:
             warm_up()
@@ -80,6 +83,9 @@ class Ledger:
             strength=settings.segment_strength,
             recorder=policy if type(policy).record is not Policy.record else None,
             fast=fast,
+            recounting=None
+            if from_counts is None
+            else Recounting(from_counts.distribution, known.thresholds.tolist(), limits),
             most=most,
             abstentions=settings.abstentions,
         )
@@ -133,6 +139,7 @@ class Ledger:
             self.prices.renew(counters.pool)
         elif self.keeper.count_queued(counters):
             self.prices.renew(counters.pool)
+        counters.renew_lent()
 
     # ---- asked for by the user ---------------------------------------------------------------
 

@@ -71,11 +71,12 @@ class Carried(ABC):
         sure: False while a move is under way: an interrupt then leaves it so, and `anchor` is due.
         still: number of further rounds that cannot change the distribution.
         until: up to this round the distribution holds while no pair is seen.
+        ages: whether a round that saw no pair moves it too.
     """
 
     __slots__ = (
-        "_limits", "_noted", "_pairs", "_priors", "_rows", "_thresholds", "current", "still",
-        "sure", "until",
+        "_limits", "_noted", "_pairs", "_priors", "_rows", "_thresholds", "ages", "current",
+        "still", "sure", "until",
     )  # fmt: skip
 
     def __init__(
@@ -95,6 +96,7 @@ class Carried(ABC):
         self._noted: list[Added] = []
         self.still = 0
         self.sure = True
+        self.ages = False
         self.until = float("inf")
         self.current: Current | None = None
 
@@ -207,7 +209,7 @@ class Carried(ABC):
 
     # ---- as a snapshot holds it --------------------------------------------------------------
 
-    def to_form(self) -> dict[str, Any]:
+    def to_form(self) -> dict[str, Any] | None:
         """The carried numbers, so that a restored learner goes on with the very same bits."""
         return {
             "pairs": [pair.to_form() for pair in self._pairs],

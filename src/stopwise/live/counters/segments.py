@@ -66,6 +66,7 @@ class SegmentCounters(SegmentTallies):
             strength=self.strength,
             recorder=self.recorder,
             fast=self._fast,
+            recounting=self._recounting,
             most=self.most,
             abstentions=self.abstentions,
         )
@@ -92,11 +93,13 @@ class SegmentCounters(SegmentTallies):
         return bool(self.pending or self.quiet or self.records)
 
     def follow(self) -> bool:
-        """Let the carried distributions follow rounds that have ended; False if there are many."""
+        """Let the carried distributions follow rounds that have ended; False if that is not all."""
         pending, at = self.pending, self.moved
         many = len(pending)
         if many >= _MANY:
             return False
+        if self._pool_counts is not None and len(self.tallies) > 1:
+            return self._follow_lent(self._pool_counts)
         still = 0
         while at < many:
             tally, added, _ = pending[at]
@@ -116,6 +119,28 @@ class SegmentCounters(SegmentTallies):
         self.free = at if at < _MANY else _MANY - 1
         return True
 
+    def _follow_lent(self, shared: Carried) -> bool:
+        """The same where each round moves what all segments are lent, too."""
+        pending = self.pending
+        for at in range(self.moved, len(pending)):
+            tally, added, _ = pending[at]
+            fast = tally.fast
+            if fast is None or not (fast.sure and shared.sure):
+                return False
+            fast.sure = shared.sure = False
+            fast.move(added)
+            shared.move(added)
+            self.moved = at + 1
+            fast.sure = shared.sure = True
+        self.free = self.moved
+        return shared.sure
+
+    def renew_lent(self) -> None:
+        """Take what segments are lent from the counts again, where that is not sure."""
+        shared = self.pool.fast
+        if shared is self._pool_counts is not None and not shared.sure:
+            self.pool.renew_fast()
+
     def count(
         self,
         records: Sequence[RoundRecord],
@@ -134,31 +159,30 @@ class SegmentCounters(SegmentTallies):
             order: the number of the last record, where they go to a store.
         """
         self.settle()
-        changed: dict[int, tuple[Tally, Tally]] = {}
+        changed: dict[Tally, list[Any]] = {}
         moves: list[tuple[Carried, Added]] = []
-        if self.discount != 1.0:  # then all are pending, in their order
-            for tally, added, advised in pending:
-                copy = _copy(tally, changed)
-                copy.values = copy.with_recent(added, costs, advised)
-        elif pending or quiet:
+        if pending or quiet:
             for (tally, added, advised), times in _counted(pending, quiet):
-                copy = _copy(tally, changed)
-                copy.values = copy.with_rounds(added, times, costs, advised)
+                tally.add_rounds(_copy(tally, changed), added, times, costs, advised)
+            if self.discount != 1.0:  # then all are pending, in their order
+                for tally, values in changed.items():
+                    tally.add_recent(values, [one[1] for one in pending if one[0] is tally])
         for tally, added, _ in pending[self.moved :]:
-            if tally.fast is not None and added.pairs:
+            if tally.fast is not None and (added.pairs or tally.fast.ages):
                 moves.append((tally.fast, added))
         for record in records:
             tally = self.tally(record.segment)
-            copy = _copy(tally, changed)
-            added = copy.what_adds(record)
-            copy.values = copy.with_round(record, added)
-            if tally.fast is not None and added.pairs:
+            added = tally.what_adds(record)
+            tally.add_round(_copy(tally, changed), record, added)
+            if tally.fast is not None and (added.pairs or tally.fast.ages):
                 moves.append((tally.fast, added))
+        if self._pool_counts is not None and len(self.tallies) > 1:
+            moves += [(self._pool_counts, added) for _, added in moves]
         # One that is not sure now will be taken from the counts again: it need not be moved.
         moves = [(fast, added) for fast, added in moves if fast.sure]
         for fast, _ in moves:
             fast.sure = False
-        changes = [(tally, copy.values) for tally, copy in changed.values()]
+        changes = list(changed.items())
         held = (len(pending), len(quiet), 0 if order is not None else len(records))
         self._replace(changes, held, order)
         for fast, added in moves:
@@ -178,7 +202,7 @@ class SegmentCounters(SegmentTallies):
         tally = self.tally(segment)
         pairs = zip(tally.values, delta.values, strict=True)
         changes = [(tally, [mine + theirs for mine, theirs in pairs])]
-        tally.doubt_fast()
+        self._doubt(tally)
         self._replace(changes, mark=mark)
         tally.renew_fast()
 
@@ -188,7 +212,7 @@ class SegmentCounters(SegmentTallies):
         self.check_evidence(evidence)
         tally = self.tally(segment)
         changes = [(tally, tally.with_evidence(evidence))]
-        tally.doubt_fast()
+        self._doubt(tally)
         self._replace(changes)
         tally.renew_fast()
 
@@ -202,9 +226,13 @@ class SegmentCounters(SegmentTallies):
         self.settle()
         values = checked_counters(self.stage_count, counters)
         tally = self.tally(segment)
-        tally.doubt_fast()
+        self._doubt(tally)
         self._replace([(tally, values)])
         tally.renew_fast()
+
+    def _doubt(self, tally: Tally) -> None:
+        tally.doubt_fast()
+        self.pool.doubt_fast()
 
     def _replace(
         self,
@@ -263,12 +291,9 @@ class SegmentCounters(SegmentTallies):
             tally = self.tally(segment)
             copy = self.empty_tally()
             copy.values = checked_counters(self.stage_count, counters)
-            for record in queued:
-                if record.segment == segment:
-                    copy.apply(record)
+            copy.apply_all(record for record in queued if record.segment == segment)
             changes.append((tally, copy.values))
-            if tally.fast is not None:
-                tally.fast.sure = False
+            self._doubt(tally)
         self._replace(changes)
         for tally, _ in changes:
             tally.renew_fast()
@@ -290,11 +315,9 @@ def _counted(pending: Sequence[Pending], quiet: Sequence[Pending]) -> Iterable[t
     return Counter([*pending, *quiet]).items()
 
 
-def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:
-    """The copy of a tally that is worked on."""
-    found = copies.get(id(tally))
+def _copy(tally: Tally, copies: dict[Tally, list[Any]]) -> list[Any]:
+    """The copy of a tally's counters that is worked on."""
+    found = copies.get(tally)
     if found is None:
-        copy = Tally(tally.stage_count, tally.discount, tally.recorder, tally.abstentions)
-        copy.values = tally.values
-        found = copies[id(tally)] = (tally, copy)
-    return found[1]
+        found = copies[tally] = tally.values[:]
+    return found
