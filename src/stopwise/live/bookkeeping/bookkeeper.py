@@ -80,17 +80,19 @@ class Bookkeeper:
         self._limited = ledger.budgets.run_budget is not None
         # A regular round has nothing to tell of but its outputs; it is quick where moreover nobody
         # listens to it.
+        kept = ledger.keeper.queue is not None
         self._regular = (
             self.items is None
             and reader.plain
-            and ledger.keeper.queue is None
             and not settings.measured
             and ledger.counters.recorder is None
-            and (abstentions == "leave out" or settings.mode == "enforce")
+            and (abstentions == "leave out" or (settings.mode == "enforce" and not kept))
             and not settings.alone
+            and not (kept and self._limited)
         )
         self.quick = (
             self._regular
+            and not kept
             and settings.mode == "enforce"
             and settings.half_life is None
             and ledger.watch is None
@@ -176,7 +178,11 @@ class Bookkeeper:
         """Count a round and give its answer; with a store, wait until it is kept if so wanted."""
         outputs = round.outputs
         if self._regular and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
-            return self._finish_regular(round)
+            keeper = self.ledger.keeper
+            if keeper.queue is None:
+                return self._finish_regular(round)
+            if keeper.takes(round.sequence):
+                return self._finish_queued(round, keeper.queue, wait)
         if round.ended:
             _refuse_twice(round)
         if self.items is not None:
@@ -216,7 +222,35 @@ class Bookkeeper:
         if listeners.news:
             listeners.tell_alarms()
         if listeners.on_round is not None:
-            listeners.tell_round(self._recorder.read_regular(round, added))
+            listeners.tell_round(self._recorder.read_regular(round, added, outcome.cost))
+        return outcome
+
+    def _finish_queued(self, round: Round, queue: RoundQueue, wait: bool) -> RoundOutcome:
+        """The same where it goes to a store, too."""
+        added, outcome = self.prefixes.read(round.outputs)
+        ledger = self.ledger
+        record = self._recorder.read_regular(round, added, outcome.cost)
+        with ledger.lock:
+            if round.ended:
+                _refuse_twice(round)
+            counters = ledger.counters
+            tally = counters.tallies.get(round.segment) or self._tally(round.segment)
+            ordered = added.pairs or counters.discount != 1.0
+            waiting = counters.pending if ordered else counters.quiet
+            record.writer = ledger.keeper.writer
+            # Signal handlers run after calls: from here to the first `append`, all of it is done,
+            # or none. Where one raises before the second, the numbers say that one is missing.
+            round.ended_with = outcome
+            round.__class__ = Round
+            round.place = queue.last = queue.last + 1
+            queue.rounds.append((round.place, record))
+            waiting.append((tally, added, round.advised))
+            if ledger.keeper.arrived:
+                ledger.add_up()
+        if ledger.listeners.news:
+            ledger.listeners.tell_alarms()
+        ledger.listeners.tell_round(record)
+        ledger.keeper.keep_or_wake(round.place, wait)
         return outcome
 
     def _enter(self, round: Round, record: RoundRecord, outcome: RoundOutcome) -> None:

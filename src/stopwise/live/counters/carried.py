@@ -59,11 +59,9 @@ def warm_up() -> None:
 
 
 class Carried(ABC):
-    """The tests of all pairs of one segment, moved by single observations.
+    """The distribution of one segment, moved by single rounds.
 
     Args:
-        thresholds: `C_j - C_i` in mistakes, as a table.
-        priors: of disagreements and agreements.
         limits: what full runs and budgets make of a distribution, if there are any.
 
     Attributes:
@@ -74,26 +72,10 @@ class Carried(ABC):
         ages: whether a round that saw no pair moves it too.
     """
 
-    __slots__ = (
-        "_limits", "_noted", "_pairs", "_priors", "_rows", "_thresholds", "ages", "current",
-        "still", "sure", "until",
-    )  # fmt: skip
+    __slots__ = ("_limits", "ages", "current", "still", "sure", "until")
 
-    def __init__(
-        self,
-        thresholds: Sequence[Sequence[float]],
-        priors: tuple[float, float],
-        limits: Limits | None,
-    ) -> None:
-        count = len(thresholds)
+    def __init__(self, limits: Limits | None) -> None:
         self._limits = limits
-        self._priors = priors
-        self._thresholds = [
-            min(max(float(thresholds[i][j]), 0.0), 1.0) for i, j in pair_list(count)
-        ]
-        self._rows = [[pair_number(i, j) for j in range(i + 1, count)] for i in range(count - 1)]
-        self._pairs: list[PairTest] = []
-        self._noted: list[Added] = []
         self.still = 0
         self.sure = True
         self.ages = False
@@ -101,12 +83,75 @@ class Carried(ABC):
         self.current: Current | None = None
 
     @abstractmethod
+    def anchor(
+        self,
+        seen: Sequence[float],
+        disagreed: Sequence[float],
+        switched: float = 0,
+        twice: float = 0,
+    ) -> None:
+        """Take everything from the counts again.
+
+        Args:
+            seen, disagreed: of every pair.
+            switched, twice: how often the answer changed once, and twice, on the way.
+        """
+
+    @abstractmethod
+    def move(self, added: Added) -> None:
+        """Count one more round."""
+
+    @abstractmethod
     def renew(self, number: int) -> Current:
-        """Make the distribution of a round; it stays in `current` until a pair moves."""
+        """Make the distribution of a round; it stays in `current` while it holds."""
 
     @abstractmethod
     def distribution(self, number: int) -> list[float]:
         """The probability of every depth in a round, by the policy alone."""
+
+    @abstractmethod
+    def to_form(self) -> dict[str, Any] | None:
+        """What a snapshot must hold beside the counters to go on with the very same bits."""
+
+    @abstractmethod
+    def restore(self, form: Any, *counts: Any) -> None:
+        """Take what `to_form` gave, unless it does not belong to these counts; see `anchor`."""
+
+    def _limited(self, p: Sequence[float]) -> Current:
+        """A distribution as `current` holds it."""
+        if self._limits is not None:
+            p = self._limits.of(p)
+        sums = list(accumulate(p))
+        self.current = current = (p, sums, sums[-1])
+        return current
+
+
+class CarriedTests(Carried):
+    """The tests of all pairs of one segment, moved by single observations.
+
+    Args:
+        thresholds: `C_j - C_i` in mistakes, as a table.
+        priors: of disagreements and agreements.
+        limits: see `Carried`.
+    """
+
+    __slots__ = ("_noted", "_pairs", "_priors", "_rows", "_thresholds")
+
+    def __init__(
+        self,
+        thresholds: Sequence[Sequence[float]],
+        priors: tuple[float, float],
+        limits: Limits | None,
+    ) -> None:
+        super().__init__(limits)
+        count = len(thresholds)
+        self._priors = priors
+        self._thresholds = [
+            min(max(float(thresholds[i][j]), 0.0), 1.0) for i, j in pair_list(count)
+        ]
+        self._rows = [[pair_number(i, j) for j in range(i + 1, count)] for i in range(count - 1)]
+        self._pairs: list[PairTest] = []
+        self._noted: list[Added] = []
 
     @abstractmethod
     def _settled(self, steps: int) -> bool:
@@ -119,12 +164,7 @@ class Carried(ABC):
         switched: float = 0,
         twice: float = 0,
     ) -> None:
-        """Take every pair from its counts again.
-
-        Args:
-            seen, disagreed: of every pair.
-            switched, twice: how often the answer changed once, and twice, on the way.
-        """
+        """Take every pair from its counts again."""
         del switched, twice  # of use to other policies
         self.sure = False
         first, second = self._priors
@@ -199,14 +239,6 @@ class Carried(ABC):
             pairs[number].anchor(pairs[number].a, pairs[number].b)
         self._stand_still()
 
-    def _limited(self, p: Sequence[float]) -> Current:
-        """A distribution as `current` holds it."""
-        if self._limits is not None:
-            p = self._limits.of(p)
-        sums = list(accumulate(p))
-        self.current = current = (p, sums, sums[-1])
-        return current
-
     # ---- as a snapshot holds it --------------------------------------------------------------
 
     def to_form(self) -> dict[str, Any] | None:
@@ -243,7 +275,7 @@ class Carried(ABC):
         self.current = None
 
 
-class FastTs(Carried):
+class FastTs(CarriedTests):
     """`UssTs` or `UssTsJump` for one cascade.
 
     >>> fast = FastTs(UssTs(), [[0.0, 0.25], [0.0, 0.0]])

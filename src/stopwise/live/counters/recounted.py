@@ -1,53 +1,74 @@
-"""Distributions of the depth whose counts move in every round, so that no test can be carried.
+"""Distributions of the depth whose counts or prices move in every round: no test can be carried.
 
-Where older rounds lose weight every count changes in every round, and where segments lend each
-other evidence every round of one changes what all may read. The counts themselves are carried here,
-from round to round, and the distribution is made from them when a round begins.
+Where older rounds lose weight every count changes in every round, where segments lend each other
+evidence every round of one changes what all may read, and where costs are measured every call
+changes what would pay. The counts themselves are carried here, from round to round, and the
+distribution is made from them when a round begins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from stopwise.live.counters.carried import Carried, Current, Limits
 from stopwise.live.counters.lending import lend
 from stopwise.live.pairs import Added
 
-FromCounts = Callable[[Sequence[float], Sequence[float], Sequence[float]], list[float]]
-"""From how often pairs were seen, how often they disagreed, and their thresholds."""
+
+@dataclass(frozen=True)
+class CountRule:
+    """How a distribution is made from counts.
+
+    Attributes:
+        from_counts: from how often pairs were seen, how often they disagreed, and their thresholds.
+        thresholds: those of this moment, of every pair.
+        limits: what full runs and budgets make of a distribution, if there are any.
+        fixed: whether the thresholds stay as they are.
+    """
+
+    from_counts: Callable[[Sequence[float], Sequence[float], Sequence[float]], list[float]]
+    thresholds: Callable[[], Sequence[float]]
+    limits: Limits | None = None
+    fixed: bool = True
+
+    def aging(self, discount: float) -> Recounted:
+        """The counts of a segment; `discount` is what a round leaves of older ones."""
+        return Recounted(self, discount)
+
+    def pool(self) -> PoolCounts:
+        """The counts of all segments together."""
+        return PoolCounts(self)
+
+    def lent(self, pool: PoolCounts, strength: float) -> Lent:
+        """The counts of a segment to which the others lend up to `strength` rounds."""
+        return Lent(self, pool, strength)
 
 
 class Recounted(Carried):
     """The counts of one segment, and the distribution by them.
 
     Args:
-        from_counts: the rule.
-        thresholds, limits: see `Carried`.
+        rule: how it is made.
         discount: what a round leaves of older counts.
 
     >>> def share(seen, disagreed, thresholds): return [disagreed[0] / seen[0], seen[0]]
-    >>> counts = Recounted(share, [[0.0, 0.25], [0.0, 0.0]], discount=0.5)
+    >>> counts = CountRule(share, lambda: [0.25]).aging(0.5)
     >>> counts.anchor([4], [4])
     >>> counts.move(Added(0b11, ((0, False),)))
     >>> counts.distribution(1)
     [0.6666666666666666, 3.0]
     """
 
-    __slots__ = ("_discount", "_from_counts", "disagreed", "seen")
+    __slots__ = ("_discount", "_rule", "disagreed", "seen")
 
-    def __init__(
-        self,
-        from_counts: FromCounts,
-        thresholds: Sequence[Sequence[float]],
-        limits: Limits | None = None,
-        discount: float = 1.0,
-    ) -> None:
-        super().__init__(thresholds, (0.0, 0.0), limits)
-        self._from_counts = from_counts
+    def __init__(self, rule: CountRule, discount: float = 1.0) -> None:
+        super().__init__(rule.limits)
+        self._rule = rule
         self._discount = discount
         self.ages = discount != 1.0
-        self.seen: list[float] = [0] * len(self._thresholds)
+        self.seen: list[float] = [0] * len(rule.thresholds())
         self.disagreed: list[float] = self.seen[:]
 
     def anchor(
@@ -79,15 +100,16 @@ class Recounted(Carried):
 
     def renew(self, number: int) -> Current:
         """Make the distribution again."""
-        return self._limited(self.distribution(number))
+        current = self._limited(self.distribution(number))
+        if not self._rule.fixed:
+            self.current = None  # a round of another segment may change the prices
+        return current
 
     def distribution(self, number: int) -> list[float]:
         """The probability of every depth, by the policy alone; the same in all rounds."""
         del number
-        return self._from_counts(self.seen, self.disagreed, self._thresholds)
-
-    def _settled(self, steps: int) -> bool:
-        return False
+        rule = self._rule
+        return rule.from_counts(self.seen, self.disagreed, rule.thresholds())
 
     def to_form(self) -> dict[str, Any] | None:
         """Nothing: the counters hold these counts to the last bit."""
@@ -100,21 +122,12 @@ class Recounted(Carried):
 
 
 class PoolCounts(Recounted):
-    """The counts of all segments together, which lent distributions are made from.
-
-    Args:
-        from_counts, thresholds, limits: see `Recounted`; used by the segments.
-    """
+    """The counts of all segments together, from which they lend each other."""
 
     __slots__ = ("made",)
 
-    def __init__(
-        self,
-        from_counts: FromCounts,
-        thresholds: Sequence[Sequence[float]],
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(from_counts, thresholds, limits)
+    def __init__(self, rule: CountRule) -> None:
+        super().__init__(rule)
         self.made: list[Lent] = []  # those whose distribution holds until the next move
         self.sure = False
 
@@ -138,22 +151,15 @@ class Lent(Recounted):
     """The counts of one segment, and the distribution by them and what the others lend.
 
     Args:
-        from_counts, thresholds, limits: see `Recounted`.
+        rule: how it is made.
         pool: the counts of all segments.
         strength: how many rounds the others may count for.
     """
 
     __slots__ = ("_pool", "_strength")
 
-    def __init__(
-        self,
-        from_counts: FromCounts,
-        thresholds: Sequence[Sequence[float]],
-        limits: Limits | None,
-        pool: PoolCounts,
-        strength: float,
-    ) -> None:
-        super().__init__(from_counts, thresholds, limits)
+    def __init__(self, rule: CountRule, pool: PoolCounts, strength: float) -> None:
+        super().__init__(rule)
         self._pool = pool
         self._strength = strength
 
@@ -165,41 +171,6 @@ class Lent(Recounted):
     def distribution(self, number: int) -> list[float]:
         """The probability of every depth, by the policy alone; the same in all rounds."""
         del number
-        pool = self._pool
-        seen, disagreed = lend(
-            self.seen, self.disagreed, pool.seen, pool.disagreed, self._strength
-        )
-        return self._from_counts(seen, disagreed, self._thresholds)
-
-
-class Recounting:
-    """Makes the counts of the segments of one learner.
-
-    Args:
-        from_counts, thresholds, limits: see `Recounted`.
-
-    >>> def all_deep(seen, disagreed, thresholds): return [0.0, 1.0]
-    >>> making = Recounting(all_deep, [[0.0, 0.25], [0.0, 0.0]], None)
-    >>> making.aging(0.5).distribution(1)
-    [0.0, 1.0]
-    """
-
-    def __init__(
-        self,
-        from_counts: FromCounts,
-        thresholds: Sequence[Sequence[float]],
-        limits: Limits | None,
-    ) -> None:
-        self._given = (from_counts, thresholds, limits)
-
-    def aging(self, discount: float) -> Recounted:
-        """Of a segment whose older rounds lose weight."""
-        return Recounted(*self._given, discount)
-
-    def pool(self) -> PoolCounts:
-        """Of all segments together."""
-        return PoolCounts(*self._given)
-
-    def lent(self, pool: PoolCounts, strength: float) -> Lent:
-        """Of a segment that others lend to."""
-        return Lent(*self._given, pool, strength)
+        rule, pool = self._rule, self._pool
+        seen, disagreed = lend(self.seen, self.disagreed, pool.seen, pool.disagreed, self._strength)
+        return rule.from_counts(seen, disagreed, rule.thresholds())

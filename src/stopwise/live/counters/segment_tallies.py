@@ -11,7 +11,7 @@ from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.lending import lent_counts, lent_evidence
-from stopwise.live.counters.recounted import PoolCounts, Recounting
+from stopwise.live.counters.recounted import CountRule, PoolCounts
 from stopwise.live.counters.tally import Tally
 from stopwise.live.pairs import Added
 from stopwise.live.record import RoundRecord, added_of
@@ -30,8 +30,8 @@ class TallyKind(TypedDict, total=False):
         strength: how many rounds the other segments' evidence may count for in one segment.
         recorder: a policy that counts rounds in its own way, or None.
         fast: makes the carried distribution of a segment, or None where the policy has none.
-        recounting: makes the carried counts of a segment where its distribution cannot be carried,
-            or None where the policy has no quick way from counts.
+        from_counts: makes the distribution where it cannot be carried, or None where the policy has
+            no quick way from counts.
         most: beyond this many, new segments are counted together.
         abstentions: what it means that a stage gives no answer.
     """
@@ -40,7 +40,7 @@ class TallyKind(TypedDict, total=False):
     strength: float
     recorder: Policy | None
     fast: Callable[[], Carried] | None
-    recounting: Recounting | None
+    from_counts: CountRule | None
     most: int
     abstentions: Abstentions
 
@@ -54,7 +54,7 @@ class SegmentTallies:
     """
 
     __slots__ = (
-        "_fast", "_full", "_pool_counts", "_recounting", "abstentions", "discount", "most", "pool",
+        "_fast", "_from_counts", "_full", "_pool_counts", "abstentions", "discount", "most", "pool",
         "recorder", "stage_count", "strength", "tallies",
     )  # fmt: skip
 
@@ -66,10 +66,10 @@ class SegmentTallies:
         self.most = kind.get("most", 10_000)
         self.abstentions: Abstentions = kind.get("abstentions", "leave out")
         self._fast = kind.get("fast")
-        self._recounting = recounting = kind.get("recounting")
+        self._from_counts = rule = kind.get("from_counts")
         self._pool_counts: PoolCounts | None = None
-        if self.strength > 0 and self.discount == 1.0 and recounting is not None:
-            self._pool_counts = recounting.pool()
+        if self.strength > 0 and self.discount == 1.0 and rule is not None:
+            self._pool_counts = rule.pool()
         self._full = False
         self.tallies: dict[str, Tally] = {}
         self.pool = Tally(count)
@@ -128,18 +128,18 @@ class SegmentTallies:
     def _new_tally(self) -> Tally:
         tally = self.empty_tally()
         if self.strength == 0 or not self.tallies:  # no other segment lends to it
-            if self.discount == 1.0:
-                tally.fast = None if self._fast is None else self._fast()
-            elif self._recounting is not None:
-                tally.fast = self._recounting.aging(self.discount)
+            if self._fast is not None and self.discount == 1.0:
+                tally.fast = self._fast()
+            elif self._from_counts is not None:
+                tally.fast = self._from_counts.aging(self.discount)
             tally.renew_fast()
         return tally
 
     def _lent(self) -> Carried | None:
         """The carried counts of a new segment to which others lend."""
-        if self._recounting is None or self._pool_counts is None:
+        if self._from_counts is None or self._pool_counts is None:
             return None
-        return self._recounting.lent(self._pool_counts, self.strength)
+        return self._from_counts.lent(self._pool_counts, self.strength)
 
     def empty_tally(self) -> Tally:
         """The counters of a segment, at zero."""

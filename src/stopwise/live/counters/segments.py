@@ -66,7 +66,7 @@ class SegmentCounters(SegmentTallies):
             strength=self.strength,
             recorder=self.recorder,
             fast=self._fast,
-            recounting=self._recounting,
+            from_counts=self._from_counts,
             most=self.most,
             abstentions=self.abstentions,
         )
@@ -86,6 +86,29 @@ class SegmentCounters(SegmentTallies):
         records, pending, quiet = self.records[:], self.pending[:], self.quiet[:]
         self.count(records, pending, quiet, costs)
         return records
+
+    def count_ordered(self, last: int, costs: Sequence[float]) -> bool:
+        """Count what is pending, where rounds go to a store.
+
+        Args:
+            last: the number of the last round that was queued there.
+            costs: see `count_pending`.
+
+        Returns:
+            False where these are not all the rounds since `order`: some have a record alone, or an
+            interrupt came after one was queued. Then all are to be counted from their records.
+        """
+        pending, quiet = self.pending[:], self.quiet[:]
+        if self.order + len(pending) + len(quiet) == last:
+            self.count([], pending, quiet, costs, order=last)
+            return True
+        if pending or quiet:
+            for tally in self.tallies.values():
+                self._doubt(tally)  # some may have moved it already
+            self.pending.clear()
+            self.quiet.clear()
+            self.moved = self.free = 0
+        return False
 
     @property
     def has_pending(self) -> bool:
@@ -137,8 +160,8 @@ class SegmentCounters(SegmentTallies):
 
     def renew_lent(self) -> None:
         """Take what segments are lent from the counts again, where that is not sure."""
-        shared = self.pool.fast
-        if shared is self._pool_counts is not None and not shared.sure:
+        shared = self._pool_counts
+        if shared is not None and shared is self.pool.fast and not shared.sure:
             self.pool.renew_fast()
 
     def count(

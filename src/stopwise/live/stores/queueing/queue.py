@@ -80,12 +80,17 @@ class RoundQueue:
 
     # ---- the learner's side ------------------------------------------------------------------
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a round can be queued; else `check_room` says why not."""
+        return not self.closed and self.last - self.kept < self.store.writing.queue
+
     def check_room(self) -> None:
         """Refuse a round where too many are waiting, or after `close`."""
         if self.closed:
             raise StoreError("store: this learner is closed, so the round is not recorded")
-        waiting = self.last - self.kept
-        if waiting >= self.store.writing.queue:
+        if not self.has_room:
+            waiting = self.last - self.kept
             error = self.last_error
             raise StoreError(
                 f"store: {waiting} rounds are waiting to be written, so this one is not"
