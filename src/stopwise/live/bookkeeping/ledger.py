@@ -71,8 +71,8 @@ class Ledger:
         # Where rounds go on after an abstention, what stopping at a stage costs is learned too.
         fixed = not settings.measured and settings.abstentions != "go on"
         fast = carrier(policy, known, limits) if fixed else None
-        # Measured prices are renewed as rounds end, others only as rounds are added up; and what the
-        # budget of an item pays for moves with prices. Both are seen to with care.
+        # Measured prices are renewed as rounds end, others only as rounds are added up; and what
+        # the budget of an item pays for moves with prices. Both are seen to with care.
         renewed = settings.abstentions != "go on" and self.budgets.item_budget is None
         rule = FromCounts.of(policy, known.stage_count) if fixed or renewed else None
         # SciPy takes its time to load: now, not under the lock of the first round.

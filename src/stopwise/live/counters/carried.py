@@ -9,11 +9,12 @@ A test holds the whole to `policies/uss_ts.py` and `policies/uss_ts_jump.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest, tails
+from stopwise.live.counters.late_pairs import LatePairs
+from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest, count_observations, tails
 from stopwise.live.pairs import Added, pair_list, pair_number
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_jump import UssTsJump
@@ -168,10 +169,10 @@ class CarriedTests(Carried):
         del switched, twice  # of use to other policies
         self.sure = False
         first, second = self._priors
-        self._pairs = [
+        self._pairs = self._gathered(
             PairTest(d + first, n - d + second, x)
             for n, d, x in zip(seen, disagreed, self._thresholds, strict=True)
-        ]
+        )
         self._noted = []
         self._stand_still()
         self.sure = True
@@ -185,33 +186,12 @@ class CarriedTests(Carried):
         if self._noted:
             self._catch_up()
         self.current = None  # first, lest an interrupt leaves an old one
-        pairs = self._pairs
-        anchored = False
-        for number, differs in added.pairs:
-            pair = pairs[number]
-            n = pair.n
-            if differs:
-                step = pair.w / pair.a
-                pair.a += 1.0
-                pair.high += step
-                pair.w = step * pair.x * n
-                pair.n = n + 1.0
-                low = pair.low = pair.low - step
-                if low >= pair.least_low and n < pair.until:
-                    continue
-            else:
-                step = pair.w / pair.b
-                pair.b += 1.0
-                pair.low += step
-                pair.w = step * pair.y * n
-                pair.n = n + 1.0
-                high = pair.high = pair.high - step
-                if high >= pair.least_high and n < pair.until:
-                    continue
-            pair.anchor(pair.a, pair.b)
-            anchored = True
-        if anchored:
+        if count_observations(self._pairs, added.pairs):
             self._stand_still()
+
+    def _gathered(self, pairs: Iterable[PairTest]) -> list[PairTest]:
+        """The tests of all pairs as they are kept."""
+        return list(pairs)
 
     def _stand_still(self) -> None:
         """See how many rounds cannot matter any more: powers of two."""
@@ -254,12 +234,12 @@ class CarriedTests(Carried):
         self.anchor(*counts)
         fresh, fresh_still = self._pairs, self.still
         try:
-            pairs = [PairTest.from_form(pair) for pair in form["pairs"]]
+            pairs = self._gathered(PairTest.from_form(pair) for pair in form["pairs"])
             noted = [
                 Added(0, tuple((int(k), bool(d)) for k, d in moves)) for moves in form["noted"]
             ]
             still = int(form["still"])
-            self._pairs = [PairTest.from_form(pair) for pair in form["pairs"]]
+            self._pairs = self._gathered(PairTest.from_form(pair) for pair in form["pairs"])
             self._noted = noted[:]
             if noted:
                 self._catch_up()
@@ -357,3 +337,48 @@ class FastTs(CarriedTests):
             arriving *= failing
         result.append(arriving)
         return result
+
+
+class LateTs(FastTs):
+    """The same for many stages: pairs count what they have missed when a walk comes to them.
+
+    >>> late = LateTs(UssTs(), [[0.0, 0.25], [0.0, 0.0]])
+    >>> late.anchor([1], [0]); late.move(Added(0b11, ((0, False),)))
+    >>> late.distribution(3)
+    [0.578125, 0.421875]
+    """
+
+    __slots__ = ()
+
+    def _gathered(self, pairs: Iterable[PairTest]) -> list[PairTest]:
+        return LatePairs(pairs)
+
+    @property
+    def _late(self) -> LatePairs:
+        assert isinstance(self._pairs, LatePairs)
+        return self._pairs
+
+    def move(self, added: Added) -> None:
+        """Note a round."""
+        if self.still:
+            super().move(added)
+            return
+        if self._noted:
+            self._catch_up()
+        self.current = None
+        if self._late.note(added):
+            self._stand_still()
+
+    def distribution(self, number: int) -> list[float]:
+        """The probability of every depth, by the policy alone; the same in all rounds."""
+        sure, self.sure = self.sure, False  # pairs may move now
+        found = super().distribution(number)
+        self.sure = sure
+        return found
+
+    def to_form(self) -> dict[str, Any] | None:
+        """The carried numbers, with nothing missed."""
+        sure, self.sure = self.sure, False
+        self._late.count_all()
+        self.sure = sure
+        return super().to_form()

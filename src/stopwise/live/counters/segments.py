@@ -314,7 +314,7 @@ class SegmentCounters(SegmentTallies):
             tally = self.tally(segment)
             copy = self.empty_tally()
             copy.values = checked_counters(self.stage_count, counters)
-            copy.apply_all(record for record in queued if record.segment == segment)
+            copy.apply(*(record for record in queued if record.segment == segment))
             changes.append((tally, copy.values))
             self._doubt(tally)
         self._replace(changes)

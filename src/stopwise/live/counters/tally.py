@@ -249,11 +249,7 @@ class Tally:
         values[start:middle], values[middle:end] = seen, disagreed
         values[at.recent_switched], values[at.recent_switched_twice] = switched, twice
 
-    def apply(self, record: RoundRecord) -> None:
-        """Count a finished round."""
-        self.apply_all((record,))
-
-    def apply_all(self, records: Iterable[RoundRecord]) -> None:
+    def apply(self, *records: RoundRecord) -> None:
         """Count finished rounds."""
         values = self.values[:]
         for record in records:
