@@ -137,3 +137,69 @@ def test_a_thread_that_was_wrongly_taken_for_dead_writes_no_more(tmp_path, monke
     first.join(5)
     assert not first.is_alive()
     assert len(list(store.read_rounds())) == 300
+
+
+@pytest.mark.parametrize("kind", [RoundLog, SqliteStore])
+def test_closing_while_others_end_rounds_keeps_what_it_acknowledged(tmp_path, kind):
+    """Every round is either kept or refused, and nobody waits for a thread that has ended."""
+    for turn in range(4):
+        path = tmp_path / f"rounds {turn}"
+        learner = Learner(STAGES, "fixed", seed=1, store=kind(path))
+        kept, refused = [], []
+
+        def run(learner=learner, kept=kept, refused=refused):
+            while True:
+                try:
+                    run_round(learner)
+                    kept.append(1)
+                except StoreError as error:
+                    refused.append(str(error))
+                    return
+
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while not kept:
+            time.sleep(0.001)
+        learner.close()
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
+        assert all("closed" in reason for reason in refused)
+        again = Learner(STAGES, "fixed", seed=1, store=kind(path))
+        assert again.rounds == len(kept)
+        again.close()
+
+
+def test_what_comes_after_the_last_step_of_the_thread_is_refused(tmp_path):
+    learner = Learner(STAGES, "fixed", seed=1, store=RoundLog(tmp_path / "rounds"))
+    run_round(learner)
+    queue = learner._books.queue
+    answered = threading.Event()
+    came = []
+    step = queue.step
+
+    def ask(question):
+        try:
+            question()
+        except StoreError as error:
+            came.append(str(error))
+            if len(came) == 2:
+                answered.set()
+
+    def last_step():
+        step()
+        if queue.ended and not came:
+            # Who asks now comes too late for this step, and the thread takes no other.
+            with queue._lock:
+                queue.ended = False
+                for question in (lambda: queue.call(int), lambda: queue.wait(queue.last + 1)):
+                    threading.Thread(target=ask, args=(question,), daemon=True).start()
+            while len(queue._calls) + len(queue._waiting) < 2:
+                time.sleep(0.001)
+            queue.ended = True
+
+    queue.step = last_step
+    queue.stop()
+    assert answered.wait(30)
+    assert came == ["store: this learner is closed"] * 2

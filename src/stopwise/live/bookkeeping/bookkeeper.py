@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import ABSTAINED
-from stopwise.live.bookkeeping.deciders import item_decider
+from stopwise.live.bookkeeping.deciders import check_abstentions, item_decider
 from stopwise.live.bookkeeping.funding import funded
 from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.opener import Opener
@@ -30,7 +28,6 @@ from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.situation import RowPolicy, SituationPolicy
 from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
 
@@ -65,7 +62,7 @@ class Bookkeeper:
         self.reader = reader
         self.stage_count = known.stage_count
         prices = Prices(settings, known)
-        _check_abstentions(settings, policy, reader)
+        check_abstentions(settings, policy, reader)
         self.items = item_decider(
             policy, settings, prices, reader, rule, options.get("item_budget")
         )
@@ -73,8 +70,7 @@ class Bookkeeper:
         if self.items is not None:
             self.items.promise_by(ledger.promise_counters)
         self.opener = Opener(self, ledger, self.items, self.settle)
-        abstentions = settings.abstentions
-        self._goes_on = abstentions == "go on"
+        self._goes_on = (abstentions := settings.abstentions) == "go on"
         self.prefixes = Prefixes(known.cumulative, abstentions)
         self._recorder = RoundReader(reader, prices, self.items, settings.mode, abstentions)
         self._limited = ledger.budgets.run_budget is not None
@@ -178,11 +174,11 @@ class Bookkeeper:
         """Count a round and give its answer; with a store, wait until it is kept if so wanted."""
         outputs = round.outputs
         if self._regular and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
-            keeper = self.ledger.keeper
-            if keeper.queue is None:
+            queue = self.ledger.keeper.queue
+            if queue is None:
                 return self._finish_regular(round)
-            if keeper.takes(round.sequence):
-                return self._finish_queued(round, keeper.queue, wait)
+            if (queued := self._finish_queued(round, queue, wait)) is not None:
+                return queued
         if round.ended:
             _refuse_twice(round)
         if self.items is not None:
@@ -225,14 +221,16 @@ class Bookkeeper:
             listeners.tell_round(self._recorder.read_regular(round, added, outcome.cost))
         return outcome
 
-    def _finish_queued(self, round: Round, queue: RoundQueue, wait: bool) -> RoundOutcome:
-        """The same where it goes to a store, too."""
+    def _finish_queued(self, round: Round, queue: RoundQueue, wait: bool) -> RoundOutcome | None:
+        """The same where it goes to a store, too; None where that needs more care."""
         added, outcome = self.prefixes.read(round.outputs)
         ledger = self.ledger
         record = self._recorder.read_regular(round, added, outcome.cost)
         with ledger.lock:
             if round.ended:
                 _refuse_twice(round)
+            if not ledger.keeper.takes(round.sequence):
+                return None
             counters = ledger.counters
             tally = counters.tallies.get(round.segment) or self._tally(round.segment)
             ordered = added.pairs or counters.discount != 1.0
@@ -247,8 +245,7 @@ class Bookkeeper:
             waiting.append((tally, added, round.advised))
             if ledger.keeper.arrived:
                 ledger.add_up()
-        if ledger.listeners.news:
-            ledger.listeners.tell_alarms()
+        ledger.listeners.tell_alarms()
         ledger.listeners.tell_round(record)
         ledger.keeper.keep_or_wake(round.place, wait)
         return outcome
@@ -364,6 +361,7 @@ class Bookkeeper:
         ledger = self.ledger
         with ledger.lock:
             self.settle()
+            ledger.keeper.take_no_more()
         try:
             ledger.keeper.close(ledger.budgets.unused())
         finally:
@@ -395,21 +393,6 @@ class Bookkeeper:
             self.settle()
             ledger.counters.add(ledger.counters.place(segment), delta, mark)
         return costs
-
-
-def _check_abstentions(settings: LearnerSettings, policy: Policy, reader: Reader) -> None:
-    if settings.abstentions != "leave out" and isinstance(policy, SituationPolicy | RowPolicy):
-        raise fail(
-            "abstentions", settings.abstentions,
-            f"'leave out' with {policy.label()}: to a policy that decides per item an abstention is"
-            " a situation like any other, from which it learns whether to go on",
-        )  # fmt: skip
-    if settings.abstentions == "go on" and inspect.iscoroutinefunction(reader.comparator.key):
-        raise fail(
-            "abstentions", settings.abstentions,
-            "'leave out' or 'mistake' with a comparator whose key is async: whether an output is an"
-            " answer must be known before the next stage is called",
-        )  # fmt: skip
 
 
 def _refuse_twice(round: Round) -> None:

@@ -212,6 +212,11 @@ class Keeper:
             last_error=None if error is None else str(error),
         )
 
+    def take_no_more(self) -> None:
+        """Refuse rounds from now on: one that came later would not be written; the lock is held."""
+        if self.queue is not None:
+            self.queue.closing = True
+
     def close(self, unused_budget: float) -> None:
         """Write what is queued, give back what was granted and not spent, let the store go."""
         queue = self.queue

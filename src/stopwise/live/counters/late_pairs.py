@@ -8,7 +8,7 @@ counts what was noted when a walk comes to it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class LatePairs(list[PairTest]):
         self._counted = [0] * len(self)
         self._noted = []
 
-    def __getitem__(self, number: SupportsIndex) -> Any:  # a slice is never asked for
+    def __getitem__(self, number: Any) -> Any:  # a slice is never asked for
         pair = super().__getitem__(number)
         counted, noted = self._counted, self._noted
         if counted[number] < len(noted):
