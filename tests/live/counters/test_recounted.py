@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from moments import interrupted
 from stopwise.live import Learner, SqliteStore
 
 KINDS: list[dict[str, Any]] = [
@@ -32,7 +33,7 @@ def test_a_learner_that_is_asked_after_every_round_draws_the_same(
 
     untouched, asked = learner(), learner()
     rng = np.random.default_rng(2)
-    for turn in range(600):  # more than wait to be added up
+    for turn in range(330):  # more than wait to be added up
         segment = segments[int(rng.integers(len(segments)))]
         outputs = [int(rng.random() < 0.2) for _ in range(3)]
         if settings.get("abstentions"):
@@ -105,3 +106,44 @@ def test_an_interrupt_after_a_round_was_queued_counts_it_once(tmp_path: Any) -> 
     assert again.rounds == ended
     assert again.evidence().to_json() == memory
     again.close()
+
+
+MANY = {"costs": [0.0, *[0.1] * 9]}
+
+
+@pytest.mark.parametrize("settings", [*KINDS, MANY], ids=str)
+def test_carried_counts_are_those_added_up_wherever_a_round_is_interrupted(
+    settings: dict[str, Any],
+) -> None:
+    options = {**settings}
+    costs = options.pop("costs", [0.0, 0.1, 0.1])
+    learner = Learner(costs, seed=4, **options)
+    counters = learner._books.counters
+    turn = 0
+
+    def run() -> None:
+        nonlocal turn
+        turn += 1
+        round = learner.begin("ab"[turn % 2])
+        for stage in range(round.depth + 1):
+            round.observe("xy"[(turn * stage) % 5 == 0])
+        round.end()
+
+    for _ in range(30):
+        run()
+    moment = 0
+    while interrupted(run, moment):
+        run()  # the short way, on what the interrupt has left
+        learner.report()  # adds all up
+        for segment, tally in counters.tallies.items():
+            if tally.fast is not None:
+                found = learner.probabilities(segment)
+                tally.renew_fast()
+                counters.pool.renew_fast()
+                assert found == pytest.approx(learner.probabilities(segment), rel=1e-9, abs=1e-15)
+        at = counters.pool.layout
+        for place in (at.rounds, at.seen, at.disagreed, at.spent):
+            both = sum(tally.values[place] for tally in counters.tallies.values())
+            assert counters.pool.values[place] == pytest.approx(both)
+        moment += 1
+    assert moment > 25

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
+from stopwise.live.interrupts import start_thread
 from stopwise.live.record import RoundRecord
 from stopwise.live.stores.base import Changes, Store, StoreError
 from stopwise.live.stores.queueing.draining import drain_at_exit, forget
@@ -236,7 +237,7 @@ class RoundQueue:
 
     def refuse_rest(self) -> None:
         """Answer what came after the last step of the thread: nobody else will; locked."""
-        left = [result.set for _, result in self._calls]
+        left: list[WhenDone] = [result.set for _, result in self._calls]
         left += [report for _, report in self._waiting]
         self._calls, self._waiting = deque(), []
         for tell in left:
@@ -252,7 +253,7 @@ class RoundQueue:
                 target=run_queue, args=(weakref.ref(self), self._state), daemon=True,
                 name="stopwise store",
             )  # fmt: skip
-            self._thread.start()
+            start_thread(self._thread)
 
     def written_by(self, thread: threading.Thread) -> bool:
         """Whether this is the thread that writes.
