@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 import threading
+import time
 import weakref
 from itertools import chain
 from pathlib import Path
@@ -251,3 +252,6 @@ def test_the_background_loop_runs_after_its_making_was_interrupted(
     loop = background.loop()
     assert asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "done"), loop).result(30) == "done"
     loop.call_soon_threadsafe(loop.stop)
+    while loop.is_running():
+        time.sleep(0.001)
+    loop.close()

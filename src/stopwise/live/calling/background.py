@@ -82,12 +82,16 @@ class _Background:
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                start_thread(
-                    threading.Thread(target=loop.run_forever, name="stopwise-loop", daemon=True)
+                thread = threading.Thread(
+                    target=loop.run_forever, name="stopwise-loop", daemon=True
                 )
-                self._loop = (
-                    loop  # now: after an interrupt, one that nobody runs would be waited for
-                )
+                try:
+                    start_thread(thread)
+                except BaseException:  # an interrupt: one that nobody runs would be waited for
+                    if not loop.is_running():
+                        loop.close()
+                    raise
+                self._loop = loop
             return self._loop
 
     def forget(self) -> None:
