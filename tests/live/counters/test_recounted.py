@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moments import interrupted
-from stopwise.live import Learner, SqliteStore
+from stopwise.live import Learner, RoundLog, SqliteStore
 
 KINDS: list[dict[str, Any]] = [
     {"half_life": 30.0},
@@ -147,3 +147,36 @@ def test_carried_counts_are_those_added_up_wherever_a_round_is_interrupted(
             assert counters.pool.values[place] == pytest.approx(both)
         moment += 1
     assert moment > 25
+
+
+@pytest.mark.parametrize(
+    "settings", [{"abstentions": "mistake"}, {"comparator": "folded"}], ids=str
+)
+def test_no_round_is_drawn_from_what_an_interrupt_has_left(
+    settings: dict[str, Any], tmp_path: Any
+) -> None:
+    """The rounds of this learner are counted one by one, from their records."""
+    learner = Learner(
+        [0.0, 0.1, 0.1], "uss-ts", seed=4, store=RoundLog(tmp_path / "log"), **settings
+    )
+    turn = 0
+
+    def run() -> Any:
+        nonlocal turn
+        turn += 1
+        round = learner.begin()
+        for stage in range(round.depth + 1):
+            round.observe("12"[(turn * stage) % 7 == 1])
+        round.end()
+        return round
+
+    for _ in range(10):
+        run()
+    moment = 0
+    while interrupted(run, moment):
+        moment += 1
+        for _ in range(2):
+            expected = learner.policy.probabilities(learner.evidence(), 1, learner.costs)
+            round = run()
+            assert round.probability == pytest.approx(expected[round.depth], rel=1e-9)
+    learner.close()

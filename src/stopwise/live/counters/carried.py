@@ -83,6 +83,11 @@ class Carried(ABC):
         self.until = float("inf")
         self.current: Current | None = None
 
+    def doubt(self) -> None:
+        """Say that the counts are about to change: nothing is drawn from what is held now."""
+        self.sure = False
+        self.current = None
+
     @abstractmethod
     def anchor(
         self,

@@ -204,7 +204,7 @@ class SegmentCounters(SegmentTallies):
         # One that is not sure now will be taken from the counts again: it need not be moved.
         moves = [(fast, added) for fast, added in moves if fast.sure]
         for fast, _ in moves:
-            fast.sure = False
+            fast.doubt()
         changes = list(changed.items())
         held = (len(pending), len(quiet), 0 if order is not None else len(records))
         self._replace(changes, held, order)

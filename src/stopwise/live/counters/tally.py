@@ -283,7 +283,7 @@ class Tally:
     def doubt_fast(self) -> None:
         """Say that the carried distribution is not sure: the counts are about to change."""
         if self.fast is not None:
-            self.fast.sure = False
+            self.fast.doubt()
 
     def renew_fast(self) -> None:
         """Take the carried distribution from the counts again."""
