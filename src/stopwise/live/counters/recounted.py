@@ -165,7 +165,8 @@ class Lent(Recounted):
 
     def renew(self, number: int) -> Current:
         """Make the distribution again; it holds until any segment sees a pair."""
-        self._pool.made.append(self)
+        if self._rule.fixed:  # else it is made again in every round
+            self._pool.made.append(self)
         return super().renew(number)
 
     def distribution(self, number: int) -> list[float]:
