@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import numpy as np
 import pytest
@@ -154,7 +153,7 @@ def test_shadow_mode_runs_to_the_end_and_notes_what_it_would_have_done() -> None
     assert sum(counts.full.values()) == 1300
 
 
-def test_a_decision_explains_itself_and_is_fast() -> None:
+def test_a_decision_explains_itself() -> None:
     rows, _ = rows_of(1000)
     rule = fitted(rows)
     learner = Learner(dict(zip(NAMES, PER_STAGE, strict=True)), rule=rule, mistake_cost=MISTAKE)
@@ -165,11 +164,6 @@ def test_a_decision_explains_itself_and_is_fast() -> None:
     assert decision.stop == (decision.here <= decision.deeper + 1e-9)
     assert len(decision.losses) == 3
     round.abandon()
-    keys = [int(key) for key in rule.risks[0].keys[-1]] * 100
-    start = time.perf_counter()
-    for key in keys:
-        rule.stops(0, key)
-    assert (time.perf_counter() - start) / len(keys) < 20e-6
 
 
 def test_a_snapshot_brings_the_transitions_back(tmp_path) -> None:

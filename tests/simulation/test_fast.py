@@ -71,8 +71,10 @@ def compare(
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", NAMES)
 def test_law_on_the_paper(name: str, policy: str) -> None:
-    for at, stream in enumerate(("independent", "round-robin")):
-        compare(instance(name, stream), policy, stream=stream, seed=NAMES.index(name) * 10 + at)
+    # Each rule meets both streams on every other instance.
+    at = (NAMES.index(name) + list(POLICIES).index(policy)) % 2
+    stream = ("independent", "round-robin")[at]
+    compare(instance(name, stream), policy, stream=stream, seed=NAMES.index(name) * 10 + at)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_control_characters_are_shown_not_run(tmp_path, cli):
 
 
 def test_stages_worse_than_a_cheaper_one_are_named():
-    """40 cascades of four stages with hard items: most that are clearly worse are named.
+    """20 cascades of four stages with hard items: most that are clearly worse are named.
 
     Clearly: by 2 points and 3 standard errors. Of the warnings, at most one in ten names a stage
     that is no worse at all.
@@ -88,7 +88,7 @@ def test_stages_worse_than_a_cheaper_one_are_named():
     rng = np.random.default_rng(4)
     hits = misses = false = warned = 0
     names = ["a", "b", "c", "d"]
-    for _ in range(40):
+    for _ in range(20):
         rows, kinds = 1500, int(rng.integers(2, 5))
         truth = rng.integers(0, kinds, rows)
         hard = rng.random(rows) < 0.15

@@ -138,8 +138,9 @@ def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
 def _filled_in(path: Path, rows: LogRows) -> Iterator[tuple[str, str]]:
     """Items and labels of a file to be labelled; lines without a label are passed over."""
     reader = csv.DictReader(io.StringIO(_read(path).lstrip("\ufeff")))
-    if reader.fieldnames is None or not {"item", LABEL_COLUMN} <= set(reader.fieldnames):
-        raise fail(f"labels {path}", reader.fieldnames, "columns 'item' and 'label'")
+    columns = list(reader.fieldnames or ())
+    if not {"item", LABEL_COLUMN} <= set(columns):
+        raise fail(f"labels {path}", columns, "columns 'item' and 'label'")
     known = set(rows.items)
     for row in reader:
         item, label = str(row["item"]), plain_label(row[LABEL_COLUMN])

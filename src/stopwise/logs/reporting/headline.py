@@ -14,27 +14,36 @@ from stopwise.logs.judging.readings import (
 )
 from stopwise.logs.judging.verdict import NOT_KNOWABLE, Verdict
 
+_GUESS = " (estimated, not certain)"
+
 
 def headline(verdict: Verdict, readings: Readings) -> str:
     """One sentence a manager understands: which stage, why, what it saves, what would change."""
+    what, why = title_and_reason(verdict, readings)
+    # An estimate says so in the shortest sentence, and that one comes first.
+    return f"{what}. {why}" if what.endswith(_GUESS) else f"{what}: {why[0].lower()}{why[1:]}"
+
+
+def title_and_reason(verdict: Verdict, readings: Readings) -> tuple[str, str]:
+    """The same in two parts: what to do, as a title, and the sentences that say why."""
     names, last, stage = verdict.stages, len(verdict.stages) - 1, readings.headline_stage
     if stage is None:
         left = ", ".join(names[at] for at in readings.candidates)
         what = "certain" if readings.headline_reading == CERTAIN else "estimated"
-        return (
-            f"No stage can be named by what is {what}"
-            f" ({readings.why_not or 'more than one may be the best'}): in question are {left}."
-        )
+        why = readings.why_not or "more than one may be the best"
+        return f"No stage can be named by what is {what}", f"{_begun(why)}; in question are {left}."
     if verdict.alone:
         start = f"Call {names[stage]} alone"
     else:
         start = f"Go on to {names[stage]}" if stage == last else f"Stop at {names[stage]}"
-    why = _why(verdict, readings, stage)
     if readings.headline_reading == ESTIMATED and not _ruled_out(verdict, stage):
-        # The shortest sentence first, and in it that it is an estimate.
-        start, why = f"{start} (estimated, not certain)", why[0].upper() + why[1:]
-        return f"{start}. {why}. {_savings(verdict, stage)}"
-    return f"{start}: {why}. {_savings(verdict, stage)}"
+        start += _GUESS
+    return start, f"{_begun(_why(verdict, readings, stage))}. {_savings(verdict, stage)}"
+
+
+def _begun(text: str) -> str:
+    """As a sentence begins."""
+    return text[0].upper() + text[1:]
 
 
 def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
@@ -170,15 +179,17 @@ def disagreement_sentence(verdict: Verdict, readings: Readings) -> str | None:
         return None
     names = verdict.stages
     others = {
-        "under weak dominance": readings.weak_dominance,
-        "by the estimate": readings.estimated,
-        "trusting nobody (minimax)": readings.minimax,
+        "weak dominance": readings.weak_dominance,
+        "the estimate": readings.estimated,
+        "minimax (trusting nobody)": readings.minimax,
     }
-    elsewhere = {why: stage for why, stage in others.items() if stage not in (None, at)}
+    elsewhere = {one: stage for one, stage in others.items() if stage not in (None, at)}
     if not elsewhere:
         return None
     listed = "; ".join(
-        f"{names[stage]} {why}" for why, stage in elsewhere.items() if stage is not None
+        f"{reading} names {names[stage]}"
+        for reading, stage in elsewhere.items()
+        if stage is not None
     )
     texts = [f"Readings disagree: {listed}."]
     texts += [

@@ -127,10 +127,11 @@ def _head(analysis: Findings) -> str:
     )
     doubt = "".join(f'<p class="doubt">{with_code(text)}</p>' for text in said if text)
     costs = "measured in the log" if verdict.cost_bounds.measured else "as given"
+    what, why = headline.title_and_reason(verdict, readings)
     return (
         f'<header><p class="eyebrow">{_question(verdict)} · '
         f"{escape(_file_name(analysis))} · {counted(analysis.rows, 'item')}</p>"
-        f"<h1>{escape(headline.headline(verdict, readings))}</h1>{doubt}"
+        f'<h1>{escape(what)}</h1><p class="lead">{escape(why)}</p>{doubt}'
         f'<div class="tiles">{cells}</div>'
         f'<p class="note">A wrong answer is taken to cost {amount(verdict.costs.mistake_cost)};'
         f" costs are {costs}, all in the same units. No labels were used to find this."

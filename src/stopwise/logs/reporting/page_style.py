@@ -9,7 +9,8 @@ main{max-width:1060px;margin:0 auto;padding:28px 20px 60px}
 header,section,details{background:#fff;border:1px solid #e3e7ec;border-radius:12px;
 padding:24px 28px;margin:0 0 18px}
 .eyebrow{margin:0 0 8px;color:#5d6875;font-size:13px;overflow-wrap:anywhere}
-h1{font-size:25px;line-height:1.35;margin:0 0 20px;font-weight:650;letter-spacing:-.01em}
+h1{font-size:27px;line-height:1.3;margin:0 0 8px;font-weight:650;letter-spacing:-.01em}
+.lead{font-size:17px;line-height:1.5;margin:0 0 20px}
 h2{font-size:18px;margin:0 0 14px}
 h3{font-size:15px;margin:0 0 8px}
 .scroll+h3,p+h3{margin-top:22px}
