@@ -145,7 +145,8 @@ def test_closing_while_others_end_rounds_keeps_what_it_acknowledged(tmp_path, ki
     for turn in range(4):
         path = tmp_path / f"rounds {turn}"
         learner = Learner(STAGES, "fixed", seed=1, store=kind(path))
-        kept, refused = [], []
+        kept: list[int] = []
+        refused: list[str] = []
 
         def run(learner=learner, kept=kept, refused=refused):
             while True:
@@ -199,7 +200,7 @@ def test_what_comes_after_the_last_step_of_the_thread_is_refused(tmp_path):
                 time.sleep(0.001)
             queue.ended = True
 
-    queue.step = last_step
+    queue.step = last_step  # type: ignore[method-assign]
     queue.stop()
     assert answered.wait(30)
     assert came == ["store: this learner is closed"] * 2

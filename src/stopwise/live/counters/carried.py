@@ -226,7 +226,7 @@ class CarriedTests(Carried):
 
     # ---- as a snapshot holds it --------------------------------------------------------------
 
-    def to_form(self) -> dict[str, Any] | None:
+    def to_form(self) -> dict[str, Any]:
         """The carried numbers, so that a restored learner goes on with the very same bits."""
         return {
             "pairs": [pair.to_form() for pair in self._pairs],
@@ -381,7 +381,7 @@ class LateTs(FastTs):
         self.sure = sure
         return found
 
-    def to_form(self) -> dict[str, Any] | None:
+    def to_form(self) -> dict[str, Any]:
         """The carried numbers, with nothing missed."""
         sure, self.sure = self.sure, False
         self._late.count_all()
