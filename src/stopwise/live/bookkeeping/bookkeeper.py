@@ -238,7 +238,7 @@ class Bookkeeper:
             record.writer = ledger.keeper.writer
             # Signal handlers run after calls: from here to the first `append`, all of it is done,
             # or none. Where one raises before the second, the numbers say that one is missing.
-            round.ended_with = outcome
+            round.record, round.ended_with = record, outcome
             round.__class__ = Round
             round.place = queue.last = queue.last + 1
             queue.rounds.append((round.place, record))
