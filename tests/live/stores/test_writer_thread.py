@@ -8,6 +8,7 @@ import pytest
 
 from stopwise.live import Learner, RoundLog, SqliteStore
 from stopwise.live.stores.base import StoreError
+from stopwise.live.stores.queueing.waiting import Result
 
 STAGES = {"a": 1, "b": 2, "c": 4}
 
@@ -176,31 +177,21 @@ def test_what_comes_after_the_last_step_of_the_thread_is_refused(tmp_path):
     learner = Learner(STAGES, "fixed", seed=1, store=RoundLog(tmp_path / "rounds"))
     run_round(learner)
     queue = learner._books.queue
-    answered = threading.Event()
-    came = []
-    step = queue.step
+    late = [Result(), Result()]
+    refuse_rest = queue.refuse_rest
 
-    def ask(question):
-        try:
-            question()
-        except StoreError as error:
-            came.append(str(error))
-            if len(came) == 2:
-                answered.set()
+    def come_late():
+        """The thread holds the lock and takes no other step: these came just before."""
+        queue._calls.append((int, late[0]))
+        queue._waiting.append((queue.last + 1, late[1].set))
+        refuse_rest()
 
-    def last_step():
-        step()
-        if queue.ended and not came:
-            # Who asks now comes too late for this step, and the thread takes no other.
-            with queue._lock:
-                queue.ended = False
-                for question in (lambda: queue.call(int), lambda: queue.wait(queue.last + 1)):
-                    threading.Thread(target=ask, args=(question,), daemon=True).start()
-            while len(queue._calls) + len(queue._waiting) < 2:
-                time.sleep(0.001)
-            queue.ended = True
-
-    queue.step = last_step  # type: ignore[method-assign]
+    queue.refuse_rest = come_late  # type: ignore[method-assign]
     queue.stop()
-    assert answered.wait(30)
-    assert came == ["store: this learner is closed"] * 2
+    for result in late:
+        with pytest.raises(StoreError, match="closed"):
+            result.get(60)
+    with pytest.raises(StoreError, match="closed"):
+        queue.call(int)
+    with pytest.raises(StoreError, match="closed"):
+        queue.wait(queue.last + 1, 60)
