@@ -1,7 +1,7 @@
 """What a live round costs beside the stages, in every mode, against river's Thompson sampling.
 
     python benchmarks/live_overhead.py                # needs `pip install river` for the ratios
-    python benchmarks/live_overhead.py --markdown     # the table of docs/live.md
+    python benchmarks/live_overhead.py --markdown     # as a table
     python benchmarks/live_overhead.py --against SRC  # and the same of another release's `src`
 
 1. begin + observe + end of a round of a three-stage cascade, in every mode of a learner in
@@ -73,7 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What a live round costs beside the stages.")
     parser.add_argument("--turns", type=int, default=40, help="chunks of each")
     parser.add_argument("--only", default="", help="modes whose name contains this")
-    parser.add_argument("--markdown", action="store_true", help="write the table for the docs")
+    parser.add_argument("--markdown", action="store_true", help="write a table")
     parser.add_argument("--json", action="store_true", help="write microseconds by name")
     parser.add_argument("--against", help="folder with another release's source")
     chosen = parser.parse_args()

@@ -101,7 +101,8 @@ def measure(body: str, path: Path) -> dict[str, float]:
         text=True,
         check=True,
     )
-    return json.loads(done.stdout)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
 
 
 def main() -> None:

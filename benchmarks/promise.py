@@ -88,7 +88,7 @@ def cut(log: MadeLog, most: int) -> MadeLog:
 def each(function, runs: int, *given) -> np.ndarray:
     """Means over runs with other seeds, on all cores."""
     work = (delayed(function)(*given, seed) for seed in range(runs))
-    return np.mean(Parallel(n_jobs=-1)(work), axis=0)
+    return np.asarray(np.mean(Parallel(n_jobs=-1)(work), axis=0))
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ import argparse
 import numpy as np
 import polars as pl
 
-from stopwise.estimating import estimate
 from stopwise.logs import LogSettings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.readings import readings_of
@@ -72,7 +71,7 @@ def cascade(kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
 
 def _majority(votes: np.ndarray, kinds: int) -> np.ndarray:
     counts = np.stack([(votes == label).sum(axis=1) for label in range(kinds)], axis=1)
-    return (counts + 0.01 * (votes[:, :1] == np.arange(kinds))).argmax(axis=1)
+    return np.asarray((counts + 0.01 * (votes[:, :1] == np.arange(kinds))).argmax(axis=1))
 
 
 def judge(kind: str, rng: np.random.Generator) -> dict[str, list[float]]:
@@ -84,12 +83,11 @@ def judge(kind: str, rng: np.random.Generator) -> dict[str, list[float]]:
     frame = pl.DataFrame({name: codes[:, at] for at, name in enumerate(names)})
     counts = count(open_log(frame, LogSettings(stages=names, costs=tuple(own))))
     spent = np.cumsum(own)
-    estimated = estimate(counts.codes, counts.number)
     found: dict[str, list[float]] = {reading: [] for reading in READINGS}
     for mistake_cost in np.geomspace(spent[-1] / 2, 100 * spent[-1], 24):
         settings = LogSettings(stages=names, costs=tuple(own), mistake_cost=float(mistake_cost))
         verdict = judge_counts(counts, settings, families=1)
-        readings = readings_of(verdict, settings, counts, estimated)
+        readings = readings_of(verdict, settings, counts)
         totals = errors + spent / mistake_cost
         stages = {"headline": readings.headline_stage, "weak-dominance": readings.weak_dominance,
                   "minimax": readings.minimax}  # fmt: skip

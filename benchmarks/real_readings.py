@@ -69,7 +69,7 @@ def wrong(codes: np.ndarray, number: np.ndarray, right: np.ndarray) -> np.ndarra
     """How often the answer at each stage is wrong; where a stage abstains, the next one is asked."""
     who = answering_stages(codes, "go on")
     hit = np.take_along_axis(right, np.maximum(who, 0), axis=1)
-    return 1 - number @ np.where(who == NO_ANSWER, 0.0, hit) / number.sum()
+    return np.asarray(1 - number @ np.where(who == NO_ANSWER, 0.0, hit) / number.sum())
 
 
 def by_others(codes: np.ndarray) -> np.ndarray:

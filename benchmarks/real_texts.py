@@ -94,7 +94,7 @@ def crowd(source: Path, name: str, way: str) -> Log:
 
 def _plurality(votes: np.ndarray) -> np.ndarray:
     counts = np.stack([(votes == label).sum(axis=1) for label in range(3)], axis=1)
-    return (counts + 0.01 * (votes[:, :1] == np.arange(3))).argmax(axis=1)
+    return np.asarray((counts + 0.01 * (votes[:, :1] == np.arange(3))).argmax(axis=1))
 
 
 def weak_labels(source: Path, name: str) -> Log:
@@ -108,7 +108,8 @@ def weak_labels(source: Path, name: str) -> Log:
     kept = np.abs(mean) > 0.3
 
     def rule(words: set[str], label: int) -> np.ndarray:
-        return np.array([label if set(t.lower().split()) & words else -1 for t in texts])[kept]
+        found = [label if set(t.lower().split()) & words else -1 for t in texts]
+        return np.asarray(np.array(found)[kept])
 
     good = {word for word in strong[:4000] if lexicon[word] > 0}
     bad = {word for word in strong[:4000] if lexicon[word] < 0} | {"not", "but", "n't"}

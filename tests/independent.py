@@ -26,7 +26,7 @@ def play(
     """Stage counts of "uss-ts" (settings S, F), "uss-ucb" (alpha) or "hanawal-2" (alpha)."""
     loop = {"uss-ts": uss_ts, "uss-ucb": uss_ucb, "hanawal-2": hanawal_2}[algorithm]
     rows = np.zeros(0, dtype=np.int64) if stream == "independent" else problem.rows
-    return loop(
+    counts: np.ndarray = loop(
         np.ascontiguousarray(problem.outputs),
         np.cumsum(problem.p),
         rows,
@@ -36,6 +36,7 @@ def play(
         seed,
         *settings,
     )
+    return counts
 
 
 @njit(cache=True)

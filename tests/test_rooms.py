@@ -1,4 +1,4 @@
-"""The shape of the tree: a name is one thing, and a room is small enough to be looked over."""
+"""The shape of the tree: a name is one thing; rooms and files are small enough to look over."""
 
 import ast
 import re
@@ -11,6 +11,7 @@ SOURCE = Path(stopwise.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 LARGEST_ROOM = 14
+LONGEST_FILE = 400
 
 
 def _names(tree):
@@ -49,6 +50,15 @@ def test_rooms_hold_few_files():
         if len(own) > LARGEST_ROOM:
             crowded[str(folder.relative_to(SOURCE))] = len(own)
     assert crowded == {}
+
+
+def test_files_are_short():
+    long = {}
+    for path in [*MODULES, *sorted(Path(__file__).parent.rglob("*.py"))]:
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > LONGEST_FILE:
+            long[path.name] = lines
+    assert long == {}
 
 
 WRITES = re.compile(r"\b(?:write_text|write_bytes|to_csv|write_csv|savefig|write_parquet)\(([^)]*)")

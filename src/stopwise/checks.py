@@ -89,6 +89,23 @@ def known_version(form: Mapping[str, Any], version: int, *, needed: bool = False
         raise fail("version", given, f"version {version}")
 
 
+def known_kind(file: str, form: Mapping[str, Any], kind: str, version: int, what: str) -> None:
+    """Refuse a file that is not what it should be, or of a version that this code does not know.
+
+    >>> known_kind("a.json", {"kind": "x", "version": 1}, "rounds", 1, "a log of rounds")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: a.json: kind: got 'x', but need 'rounds'; is this a log of ...
+    """
+    if form.get("kind") != kind:
+        raise fail(f"{file}: kind", form.get("kind"), f"{kind!r}; is this {what}?")
+    given = form.get("version")
+    if isinstance(given, bool) or given != version:
+        raise fail(
+            f"{file}: version", given, f"version {version}, the only one that this release reads"
+        )
+
+
 def known_keys(field: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Refuse unknown keys: a misspelt setting must never be ignored.
 

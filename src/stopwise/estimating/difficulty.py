@@ -20,7 +20,6 @@ mistake are each one of the answers given, or one of those that nobody gave.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -116,39 +115,21 @@ def shared_difficulty(
     codes, number = groups.codes, groups.number
     if codes.shape[1] > MOST_STAGES:
         return None
-    form = (codes.shape, codes.dtype.str, codes.tobytes(), number.astype(np.float64).tobytes())
-    return _draws(form, kinds, Belief() if belief is None else belief, seed)
-
-
-@lru_cache(maxsize=4)
-def _draws(
-    form: tuple[tuple[int, ...], str, bytes, bytes], kinds: int, belief: Belief, seed: int
-) -> FloatArray | None:
-    """The draws, kept for a while: one log is asked several times, at other costs.
-
-    Args:
-        form: shape, type and bytes of the partitions, and how many rows have each.
-        kinds: how many labels there are.
-    """
-    shape, kind, codes, numbers = form
-    partitions: IntArray = np.frombuffer(codes, dtype=kind).reshape(shape)
-    number = np.frombuffer(numbers)
-    cases = Cases.of(partitions, kinds)
+    cases = Cases.of(codes, kinds)
     if cases is None:
         return None
     power = min(1.0, MOST_ROWS / float(number.sum()))
     generator = np.random.default_rng(seed)
+    belief = Belief() if belief is None else belief
 
     def log_density(points: FloatArray) -> FloatArray:
         chances = np.add.reduceat(cases.chances(points), cases.starts, axis=1)
         seen = np.log(np.maximum(chances, 1e-300)) @ number
         return np.asarray(power * seen + belief.log_density(points))
 
-    start = belief.draw(shape[1], CHAINS, generator)
+    start = belief.draw(codes.shape[1], CHAINS, generator)
     points = walk(log_density, start, steps=STEPS, keep_every=KEEP_EVERY, generator=generator)
-    draws = cases.right(points)
-    draws.flags.writeable = False  # it is handed out more than once
-    return draws
+    return cases.right(points)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ average names the best stage more often than each alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,9 +151,12 @@ def agreement_of(table: IntArray, times: FloatArray, labels: int | None = None) 
     >>> int(found.accuracy.argmax()), found.right.shape
     (1, (3, 3))
     """
-    kinds = label_count(table, labels)
-    votes = vote_shares(table, times)
-    groups = Groups.of(table, times)
+    return _agreement(
+        Groups.of(table, times), label_count(table, labels), vote_shares(table, times)
+    )
+
+
+def _agreement(groups: Groups, kinds: int, votes: FloatArray) -> AgreementModel:
     accuracy, right, elsewhere, likelihood = maximise(groups, groups.number[None], kinds, votes)
     check = dependence(groups, _observed_accuracy(groups, right[0]), kinds)
     return AgreementModel(
@@ -187,15 +192,66 @@ def estimate(
     """
     table = as_codes(codes)
     times = row_numbers(table, number)
-    found = agreement_of(table, times, labels)
-    groups, kinds, votes, check = found.groups, found.kinds, found.votes, found.dependence
+    groups = Groups.of(table, times)
+    found = _estimated(
+        _Partitions.of(groups),
+        label_count(table, labels),
+        tuple(vote_shares(table, times).tolist()),
+        abstentions,
+        bootstraps,
+        second_model,
+        seed,
+    )
+    of_rows = replace(
+        found.consensus,
+        right=found.consensus.right[groups.inverse],
+        elsewhere=found.consensus.elsewhere[groups.inverse],
+    )
+    return replace(found, consensus=of_rows, right=found.right[groups.inverse])
+
+
+class _Partitions(NamedTuple):
+    """The different partitions of a log and how many items have each, as a key."""
+
+    stages: int
+    codes: bytes
+    number: bytes
+
+    @classmethod
+    def of(cls, groups: Groups) -> _Partitions:
+        codes, number = groups.codes.astype(np.int64), groups.number.astype(np.float64)
+        return cls(codes.shape[1], codes.tobytes(), number.tobytes())
+
+    def groups(self) -> Groups:
+        codes: IntArray = np.frombuffer(self.codes, dtype=np.int64).reshape(-1, self.stages)
+        return Groups.of(codes, np.frombuffer(self.number, dtype=np.float64))
+
+
+@lru_cache(maxsize=4)
+def _estimated(
+    key: _Partitions,
+    kinds: int,
+    shares: tuple[float, ...],
+    abstentions: Abstentions,
+    bootstraps: int,
+    second_model: bool,
+    seed: int,
+) -> Estimate:
+    """The estimate, one row per partition, kept for a while.
+
+    One log is asked several times: with its stages in a cascade and alone, and at other costs.
+    """
+    groups, votes = key.groups(), np.array(shares)
+    found = _agreement(groups, kinds, votes)
+    check = found.dependence
     number_of, accuracy, right = groups.number[None], found.accuracy[None], found.right[None]
+    items = float(groups.number.sum())
     lean, belief = leaning(accuracy[0], check.chain)
     deeper = _believed(groups, belief)
     who = answering_stages(groups.codes, abstentions)
     answered = (groups.codes >= 0).any(axis=1)
     differing = answered & ~(groups.codes <= 0).all(axis=1)
-    enough = table.shape[1] >= 3 and bool(groups.number[differing].sum() >= FEW_DIFFERENCES)
+    enough = key.stages >= 3 and bool(groups.number[differing].sum() >= FEW_DIFFERENCES)
     # The second model knows no copies but of the stage before: they are left to the consensus.
     copied = float(np.clip(2 - 2 * votes.min(), 0.0, 1.0))
     worlds = None
@@ -211,16 +267,16 @@ def estimate(
     most = max(1, min(bootstraps, _CELLS // max(right.size, 1)))
     for start in range(0, bootstraps, most):
         size = min(most, bootstraps - start)
-        sample = generator.multinomial(
-            round(float(times.sum())), groups.number / times.sum(), size=size
-        ).astype(np.float64)
+        sample = generator.multinomial(round(items), groups.number / items, size=size).astype(
+            np.float64
+        )
         truths = maximise(groups, sample, kinds, votes, start=right[0])[1]
         # Each sample goes with one of the worlds that the second model holds possible.
         second = 0.0 if worlds is None else worlds[generator.integers(0, len(worlds), size)]
         draws.append(_error_rates(who, sample, all_counted(truths, second)))
     together = all_counted(right, 0.0 if worlds is None else worlds.mean(axis=0))
     error_rates = _error_rates(who, number_of, together)
-    return Estimate(
+    result = Estimate(
         error_rates=error_rates[0],
         draws=np.concatenate(draws) if draws else error_rates,
         consensus=found.consensus,
@@ -228,9 +284,15 @@ def estimate(
         dependence=check,
         lean=float(lean),
         belief=belief,
-        right=together[0][groups.inverse],
+        right=together[0],
         enough=enough,
     )
+    for shared in (
+        result.error_rates, result.draws, result.plurality_error_rates, result.belief,
+        result.consensus.accuracy, result.consensus.votes,
+    ):  # fmt: skip
+        shared.flags.writeable = False  # they are handed out more than once
+    return result
 
 
 def leaning(accuracy: FloatArray, chain: float = 0.0) -> tuple[float, FloatArray]:

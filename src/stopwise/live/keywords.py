@@ -10,11 +10,11 @@ from stopwise.abstentions import Abstentions
 from stopwise.costs import Calls
 from stopwise.live.comparing.comparator import Agree, Comparator
 from stopwise.live.comparing.reader import Combine
-from stopwise.live.items.rules import AnyRule
 from stopwise.live.record import RoundRecord
 from stopwise.live.settings import Mode
 from stopwise.live.stores.base import Store
 from stopwise.live.watching.drift import Drift, DriftAlarm
+from stopwise.policies.per_item.any_rule import AnyRule
 
 
 class LearnerKeywords(TypedDict, total=False):

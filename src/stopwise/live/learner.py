@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack, overload
 
-from stopwise.checks import StopwiseError, fail, known_settings, whole_number
-from stopwise.costs import Costs, FloatArray
+from stopwise.checks import StopwiseError, known_settings, whole_number
+from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
+from stopwise.live.bookkeeping.drawn import begin_drawn
 from stopwise.live.bookkeeping.funding import funded, funded_async
 from stopwise.live.bookkeeping.knowledge import Knowledge
+from stopwise.live.bookkeeping.many_rounds import ManyRounds
 from stopwise.live.bookkeeping.resuming import resume_from, snapshot_of
 from stopwise.live.choosing.item_looker import DrawnItem, ItemLooker
 from stopwise.live.choosing.readings import LiveReading
-from stopwise.live.counters.segments import Counted
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.limits import check_probability
 from stopwise.live.parts import DEFAULT_POLICY, parts_of
 from stopwise.live.round import Round
 from stopwise.live.stores.queueing.status import StoreStatus
@@ -27,7 +27,6 @@ from stopwise.live.watching.explain import Explanation
 from stopwise.live.watching.report import LiveReport
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.rule import RuleDecision
-from stopwise.problem import IntArray
 from stopwise.situations.transitions import Transitions
 
 
@@ -104,6 +103,7 @@ class Learner:
             whole_number("seed", seed, least=0), options, parts.rule,
         )  # fmt: skip
         self._knowledge = Knowledge(self._books, parts.policy.label())
+        self.many = ManyRounds(self._books)
         if not self._books.ledger.budgets.shared:
             # One call fewer in every round.
             self.begin = self._books.opener.begin  # type: ignore[method-assign]
@@ -158,24 +158,7 @@ class Learner:
         >>> round.depth, round.probability
         (1, 0.25)
         """
-        if self.settings.alone:
-            raise fail("calls", "alone", "'cascade', where depths are drawn elsewhere")
-        if whole_number("depth", depth, least=0) >= self.stage_count:
-            raise fail("depth", depth, f"a stage up to {self.stage_count - 1}")
-        chance = check_probability("probability", probability)
-        if advised is not None:
-            check_probability("advised", advised[1])
-        if (item is not None) is not self.per_item:
-            needed = "a DrawnItem" if self.per_item else "None"
-            raise fail("item", item, f"{needed} with the policy {self.policy.label()}")
-        round = self.begin(segment, None if item is None else item.features)
-        if item is not None:
-            round.full_run, round.full_chance = item.full_run, item.chance
-            round.rule_depth = item.stop
-        round.depth, round.probability = depth, chance
-        round.advised, round.advised_probability = advised or (None, 0.0)
-        round.unusual = round.unusual or advised is not None
-        return round
+        return begin_drawn(self._books, self.begin, depth, probability, segment, advised, item)
 
     def go_deeper(self, round: Round) -> bool:
         """Let a round call one stage more than was drawn, if there is one and it can be paid."""
@@ -198,35 +181,6 @@ class Learner:
     def can_pay(self, round: Round) -> bool:
         """Whether the budget of the item has room for the next stage, at what it cost so far."""
         return self._books.can_pay(round)
-
-    @property
-    def in_columns(self) -> bool:
-        """Whether many rounds can be counted at once: nothing about them but outputs and depth."""
-        return self._books.in_columns
-
-    def begin_many(self, size: int, segment: str) -> tuple[int, int, IntArray, list[float]]:
-        """Begin rounds together: first sequence and number, their depths, their distribution."""
-        return self._books.opener.begin_many(size, segment)
-
-    def round_of(
-        self, sequence: int, number: int, segment: str, depth: int, p: Sequence[float]
-    ) -> Round:
-        """One of many rounds that were begun together, as an object."""
-        books = self._books
-        return books.ledger.round_class(books, sequence, number, segment, depth, p[depth])
-
-    def end_many(
-        self, segment: str, depths: IntArray, codes: IntArray, mark: Counted | None = None
-    ) -> FloatArray:
-        """Count rounds that all went to their depths; return what each cost.
-
-        Args:
-            segment: whose evidence they add to.
-            depths: of every round.
-            codes: a row for each round, a column for each stage: equal where outputs are, else -1.
-            mark: its attribute `counted` becomes True when they are, in the same step.
-        """
-        return self._books.end_many(segment, depths, codes, mark)
 
     def stops(self, round: Round) -> bool:
         """Whether a round that is decided per item stops after the stages it has called."""

@@ -9,7 +9,7 @@ from stopwise.costs import Costs
 from stopwise.live.comparing import make_comparator
 from stopwise.live.comparing.naming import name_of
 from stopwise.live.comparing.reader import Reader
-from stopwise.live.items.rules import AnyRule, follow_rule, read_rule
+from stopwise.live.items.rules import follow_rule, rule_given
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.settings import (
     LearnerSettings,
@@ -19,6 +19,7 @@ from stopwise.live.settings import (
 )
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.alone.rule import AloneRule
+from stopwise.policies.per_item.any_rule import AnyRule
 from stopwise.policies.registry import make_policy
 
 DEFAULT_POLICY = "uss-ts-jump"
@@ -51,7 +52,7 @@ def parts_of(
     """
     combine = options.get("combine")
     names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
-    rule = read_rule(options.get("rule"))
+    rule = rule_given(options.get("rule"))
     calls = options.get("calls")
     if calls is None and isinstance(rule, AloneRule):
         calls = "alone"

@@ -18,7 +18,7 @@ from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
 from stopwise.logs.judging.over_time import parts_over_time
-from stopwise.logs.judging.readings import estimate_of, readings_of
+from stopwise.logs.judging.readings import readings_of
 from stopwise.logs.judging.scoring import score
 from stopwise.logs.judging.segments import judge_segments
 from stopwise.logs.judging.verdict import judge
@@ -146,8 +146,7 @@ def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> A
     evidence = counts.evidence(settings.no_answer)
     families = 1 + len(counts.segments)
     verdict = judge_counts(counts, settings, families)
-    found = estimate_of(counts, settings)
-    readings = readings_of(verdict, settings, counts, found)
+    readings = readings_of(verdict, settings, counts)
     return Analysis(
         name=name,
         rows=counts.rows,
@@ -163,7 +162,7 @@ def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> A
         over_time=parts_over_time(counts, verdict.costs),
         segments=judge_segments(counts, settings, families),
         counts=counts,
-        alone=(called_alone(counts, settings, families, found) if settings.calls is None else None),
+        alone=called_alone(counts, settings, families) if settings.calls is None else None,
     )
 
 

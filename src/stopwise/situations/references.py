@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.arrays import FloatArray, IntArray
-from stopwise.checks import fail, finite_number
+from stopwise.checks import fail, finite_number, whole_number
 from stopwise.estimating.estimate import agreement_of
 from stopwise.situations.keys import LEVELS, decode, partition_of
 from stopwise.situations.labelled import loss_from_labels
@@ -83,16 +83,9 @@ def hold_against(
     (0.65, array([[0.25, 0.25, 0.64]]))
     """
     last = counts.stage_count - 1
-    if isinstance(reference, bool) or not isinstance(reference, int | str):
-        raise fail("reference", reference, _ACCEPTED)
-    if isinstance(reference, str) and reference not in ("last", "consensus", "auto"):
-        raise fail("reference", reference, _ACCEPTED)
-    if isinstance(reference, int) and not 0 <= reference <= last:
-        raise fail("reference", reference, f"the number of a stage, 0 to {last}")
+    check_reference(reference, trust, counts.stage_count)
     usual = 1.0 if isinstance(reference, int) else TRUST
-    trusted = usual if trust is None else finite_number("trust", trust)
-    if not 0 < trusted <= 1:
-        raise fail("trust", trust, "a number above 0 and at most 1")
+    trusted = usual if trust is None else float(trust)
     stage = reference if isinstance(reference, int) else last
 
     def against_stage(groups: IntArray) -> FloatArray:
@@ -123,6 +116,28 @@ def _by_labels(counts: Transitions, found: Agreed | None) -> Held:
     return Held(
         "auto", 1.0, 1 - weights[f"stage {counts.stage_count - 1}"], accuracies, loss, weights
     )
+
+
+def check_reference(reference: object, trust: object, stage_count: int | None = None) -> None:
+    """Refuse what answers cannot be held against; the number of stages is not always known.
+
+    >>> check_reference("consensus", 0.5)
+    >>> check_reference(2, None, stage_count=2)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: reference: got 2, but need the number of a stage, 0 to 1
+    """
+    if isinstance(reference, bool) or not isinstance(reference, int | str):
+        raise fail("reference", reference, _ACCEPTED)
+    if isinstance(reference, str):
+        if reference not in ("auto", "last", "consensus"):
+            raise fail("reference", reference, _ACCEPTED)
+    elif stage_count is None:
+        whole_number("reference", reference, least=0)
+    elif not 0 <= reference < stage_count:
+        raise fail("reference", reference, f"the number of a stage, 0 to {stage_count - 1}")
+    if trust is not None and not 0 < finite_number("trust", trust) <= 1:
+        raise fail("trust", trust, "a number above 0 and at most 1")
 
 
 _ACCEPTED = "'auto', 'last', 'consensus' or the number of a stage"

@@ -16,12 +16,13 @@ from stopwise.costs import Costs
 from stopwise.logs import analyze
 from stopwise.logs.items import words
 from stopwise.logs.items.analysis import analyze_items
-from stopwise.logs.items.fitting import fit, read_rule, write_rule
+from stopwise.logs.items.fitting import fit, write_rule
 from stopwise.logs.items.gains import gains_of
 from stopwise.logs.items.held_out import hold_out, mean_lower_bound
 from stopwise.logs.items.why import reasons
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.settings import LogSettings
+from stopwise.policies.per_item.any_rule import read_rule
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.observations import Observations
 

@@ -15,11 +15,12 @@ from stopwise.checks import StopwiseError
 from stopwise.cli import build_app
 from stopwise.logs import analyze
 from stopwise.logs.items.alone import analyze_items_alone
-from stopwise.logs.items.fitting import fit, read_rule, write_rule
+from stopwise.logs.items.fitting import fit, write_rule
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.settings import LogSettings
 from stopwise.policies.per_item.alone.rule import AloneRule
+from stopwise.policies.per_item.any_rule import read_rule
 
 OWN = (1.0, 3.0, 9.0)
 

@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 from stopwise.checks import StopwiseError
 from stopwise.cli import build_app
 from stopwise.live import Cascade, Stage
-from stopwise.logs.items.fitting import fit, read_rule
+from stopwise.logs.items.fitting import fit
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.replaying.replay import replay
 from stopwise.logs.settings import LogSettings
+from stopwise.policies.per_item.any_rule import read_rule
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 
 GIVEN = {"stages": ["s", "l"], "costs": [1, 2], "mistake_cost": 10}

@@ -95,7 +95,8 @@ def test_partial_rows_are_left_out_and_abstentions_are_no_answer():
     assert policy.no_answer == pytest.approx(1 / 3)
     assert policy.error_rate == pytest.approx(2 / 3)
     going_on = replay(frame, "fixed:stage=0", **given, truth="truth", replications=1).outcomes[0]
-    assert (going_on.no_answer, going_on.error_rate) == (0, pytest.approx(1 / 3))
+    assert going_on.no_answer == 0
+    assert going_on.error_rate == pytest.approx(1 / 3)
     assert going_on.cost == pytest.approx(0.1 / 3)
 
 

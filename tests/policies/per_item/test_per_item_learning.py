@@ -49,7 +49,8 @@ def test_it_is_in_the_registry_with_its_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"reference": "x"}, {"trust": 0}, {"kappa": -1}, {"always_full": 0}]
+    "given",
+    [{"reference": "x"}, {"reference": True}, {"trust": 0}, {"kappa": -1}, {"always_full": 0}],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
     with pytest.raises(StopwiseError, match=next(iter(given))):

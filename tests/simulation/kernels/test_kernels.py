@@ -191,7 +191,7 @@ def _tolerance(draws: int, p: np.ndarray, comparisons: int) -> np.ndarray:
     """Bernstein: a count of `draws` strays further with chance FALSE_ALARM_RATE / comparisons."""
     logarithm = math.log(2 * comparisons / FALSE_ALARM_RATE)
     variance = draws * p * (1 - p)
-    return logarithm / 3 + np.sqrt((logarithm / 3) ** 2 + 2 * variance * logarithm)
+    return np.asarray(logarithm / 3 + np.sqrt((logarithm / 3) ** 2 + 2 * variance * logarithm))
 
 
 @njit(cache=True)

@@ -28,8 +28,8 @@ def command(
 
     from stopwise.cli.shared.output import print_json
     from stopwise.logs.formatting import amount, counted
-    from stopwise.logs.items.fitting import read_rule
     from stopwise.policies.per_item.alone.rule import AloneRule
+    from stopwise.policies.per_item.any_rule import read_rule
     from stopwise.policies.per_item.rule import Rule
 
     found = read_rule(rule)

@@ -11,7 +11,7 @@ from collections.abc import (
     Iterator,
     Sized,
 )
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from stopwise.checks import whole_number
 from stopwise.live.batching.batch import Batch
@@ -21,9 +21,41 @@ from stopwise.live.running.answer import Answer
 
 RunBatch = Callable[[Any, Any], Batch]
 RunBatchAsync = Callable[[Any, Any], Awaitable[Batch]]
+RunT = TypeVar("RunT")
+ItemsT = TypeVar("ItemsT")
 
 
-class Answers:
+class _Asked(Generic[RunT, ItemsT]):
+    """What is asked, checked at once though nothing is called yet.
+
+    Args:
+        run: answers the items of one batch, given their segments.
+        items: what is answered.
+        batch_size: items in a batch; None begins small and doubles.
+        segment: of all items, of each, or a function of an item.
+        progress: see `Cascade.answer_many`.
+    """
+
+    def __init__(
+        self,
+        run: RunT,
+        items: ItemsT,
+        batch_size: int | None,
+        segment: Segments,
+        progress: Progress,
+    ) -> None:
+        self._run = run
+        self._items = items
+        self._total = len(items) if isinstance(items, Sized) else None
+        self._batch_size = batch_size
+        if batch_size is not None:
+            self._batch_size = whole_number("batch_size", batch_size, least=1)
+        self._segment = segment
+        self._progress = progress
+        SegmentOf(segment)
+
+
+class Answers(_Asked[RunBatch, Iterable[Any]]):
     """The answers of `Cascade.answer_many`; nothing is called until they are asked for.
 
     Every item comes back, in order: with its answer, or with the reason why it has none.
@@ -42,21 +74,6 @@ class Answers:
     [True, False]
     """
 
-    def __init__(
-        self,
-        run: RunBatch,
-        items: Iterable[Any],
-        batch_size: int | None,
-        segment: Segments,
-        progress: Progress,
-    ) -> None:
-        self._run = run
-        self._items = items
-        self._batch_size = _checked(batch_size)
-        self._segment = segment
-        self._progress = progress
-        SegmentOf(segment)
-
     def __iter__(self) -> Iterator[Answer]:
         for batch in self.batches():
             yield from batch
@@ -64,9 +81,8 @@ class Answers:
     def batches(self) -> Iterator[Batch]:
         """Run batch after batch."""
         segments = SegmentOf(self._segment)
-        total = len(self._items) if isinstance(self._items, Sized) else None
         done = 0
-        with reporting(self._progress, total) as report:
+        with reporting(self._progress, self._total) as report:
             for part in parts(self._items, self._batch_size):
                 batch = self._run(part, segments.of(part))
                 done += len(batch)
@@ -78,7 +94,7 @@ class Answers:
         return Batch.joined(list(self.batches()))
 
 
-class AsyncAnswers:
+class AsyncAnswers(_Asked[RunBatchAsync, Iterable[Any] | AsyncIterable[Any]]):
     """The answers of `Cascade.answer_many_async`: `async for`, or `await collect()`.
 
     Args:
@@ -98,21 +114,6 @@ class AsyncAnswers:
     [True, False]
     """
 
-    def __init__(
-        self,
-        run: RunBatchAsync,
-        items: Iterable[Any] | AsyncIterable[Any],
-        batch_size: int | None,
-        segment: Segments,
-        progress: Progress,
-    ) -> None:
-        self._run = run
-        self._items = items
-        self._batch_size = _checked(batch_size)
-        self._segment = segment
-        self._progress = progress
-        SegmentOf(segment)
-
     async def __aiter__(self) -> AsyncIterator[Answer]:
         async for batch in self.batches():
             for answer in batch:
@@ -121,9 +122,8 @@ class AsyncAnswers:
     async def batches(self) -> AsyncIterator[Batch]:
         """Run batch after batch."""
         segments = SegmentOf(self._segment)
-        total = len(self._items) if isinstance(self._items, Sized) else None
         done = 0
-        with reporting(self._progress, total) as report:
+        with reporting(self._progress, self._total) as report:
             async for part in parts_async(self._items, self._batch_size):
                 batch = await self._run(part, segments.of(part))
                 done += len(batch)
@@ -133,7 +133,3 @@ class AsyncAnswers:
     async def collect(self) -> Batch:
         """Run all batches and join them."""
         return Batch.joined([batch async for batch in self.batches()])
-
-
-def _checked(batch_size: int | None) -> int | None:
-    return None if batch_size is None else whole_number("batch_size", batch_size, least=1)

@@ -18,6 +18,7 @@ import numpy as np
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.columns import OutputColumns
 from stopwise.live.batching.items import take
+from stopwise.live.bookkeeping.many_rounds import BegunRounds
 from stopwise.live.calling.caller import LEAST_SECONDS, StageCaller
 from stopwise.live.calling.result import CallResult, results_of
 from stopwise.live.choosing.budgets import BudgetError
@@ -85,7 +86,7 @@ def answer_batch(
         deadline: seconds that calls for one item may take together.
         features: what is known of each item.
     """
-    if runner.learner.in_columns and caller.stages[0].batch and deadline is None:
+    if runner.learner.many.possible and caller.stages[0].batch and deadline is None:
         return (yield from _in_columns(caller, runner, items, segments))
     answers: list[Answer] = []
     while len(answers) < len(items):
@@ -216,13 +217,10 @@ class _Group:
         counted: whether its rounds have been counted.
     """
 
-    __slots__ = ("counted", "first", "number", "p", "rows", "segment")
+    __slots__ = ("begun", "counted", "rows")
 
-    def __init__(
-        self, segment: str, rows: IntArray, first: int, number: int, p: Sequence[float]
-    ) -> None:
-        self.segment, self.rows = segment, rows
-        self.first, self.number, self.p = first, number, p
+    def __init__(self, rows: IntArray, begun: BegunRounds) -> None:
+        self.rows, self.begun = rows, begun
         self.counted = False
 
 
@@ -231,26 +229,20 @@ class _ColumnRounds:
 
     def __init__(self, runner: RoundRunner, size: int, segments: str | Sequence[str]) -> None:
         self.runner = runner
-        self.learner = runner.learner
+        self.many = runner.learner.many
         self.depths = np.empty(size, dtype=np.int64)
         self.probabilities = np.empty(size)
         self.groups: list[_Group] = []
         self.columns = OutputColumns(size)
         for segment, rows in _grouped(segments, size):
-            first, number, depths, p = self.learner.begin_many(len(rows), segment)
+            begun = self.many.begin(len(rows), segment)
+            chances = np.asarray(begun.distribution)[begun.depths]
             if len(rows) == size:
-                self.depths, self.probabilities = depths, np.asarray(p)[depths]
+                self.depths, self.probabilities = begun.depths, chances
             else:
-                self.depths[rows] = depths
-                self.probabilities[rows] = np.asarray(p)[depths]
-            self.groups.append(_Group(segment, rows, first, number, p))
-
-    def round(self, group: _Group, place: int) -> Round:
-        """The round of one item, given by its place in its group."""
-        depth = int(self.depths[group.rows[place]])
-        return self.learner.round_of(
-            group.first + place, group.number + place, group.segment, depth, group.p
-        )
+                self.depths[rows] = begun.depths
+                self.probabilities[rows] = chances
+            self.groups.append(_Group(rows, begun))
 
     def as_rounds(self) -> dict[int, Round]:
         """All that are not counted, as objects, with what stages have said so far."""
@@ -258,7 +250,7 @@ class _ColumnRounds:
         for group in self.groups:
             if not group.counted:
                 for place, row in enumerate(group.rows.tolist()):
-                    found[row] = self.round(group, place)
+                    found[row] = self.many.one(group.begun, place)
         for rows, outputs in self.columns.stages:
             values = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
             for row, output in zip(rows.tolist(), values, strict=True):
@@ -273,16 +265,14 @@ class _ColumnRounds:
         for group in self.groups:
             # All rows are taken as they are: copies of a whole batch would be most of the work.
             rows = group.rows if len(self.groups) > 1 else slice(None)
-            costs[rows] = self.learner.end_many(
-                group.segment, self.depths[rows], codes[rows], group
-            )
+            costs[rows] = self.many.end(group.begun, codes[rows], group)
         answers = self.columns.answers()
 
         def single(at: int) -> Answer:
             group = next(one for one in self.groups if _place(one.rows, at) is not None)
             place = _place(group.rows, at)
             assert place is not None
-            round = self.round(group, place)
+            round = self.many.one(group.begun, place)
             round.ended = True
             value = answers[at]
             value = value.item() if isinstance(value, np.generic) else value

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from stopwise.checks import StopwiseError, fail
-from stopwise.costs import Costs, FloatArray
+from stopwise.costs import Costs
 from stopwise.evidence import ABSTAINED
 from stopwise.live.bookkeeping.deciders import check_abstentions, item_decider
 from stopwise.live.bookkeeping.funding import funded
@@ -15,12 +13,10 @@ from stopwise.live.bookkeeping.recording import RoundReader
 from stopwise.live.calling.errors import describe, warn
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.comparing.reader import NOT_COMPARED, Reader
-from stopwise.live.counters.many import count_columns
 from stopwise.live.counters.prefixes import Prefixes
-from stopwise.live.counters.segments import Counted, SegmentCounters
+from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.interrupts import from_signal
-from stopwise.live.items.rules import AnyRule
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.record import RoundOutcome, RoundRecord
 from stopwise.live.round import Round
@@ -28,7 +24,7 @@ from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue
 from stopwise.policies.base import Policy
-from stopwise.problem import IntArray
+from stopwise.policies.per_item.any_rule import AnyRule
 from stopwise.situations.transitions import Transitions
 
 _LISTENING = 5.0
@@ -366,33 +362,6 @@ class Bookkeeper:
             ledger.keeper.close(ledger.budgets.unused())
         finally:
             ledger.listeners.wait(_LISTENING)
-
-    # ---- many rounds at once, as columns -----------------------------------------------------
-
-    @property
-    def in_columns(self) -> bool:
-        """Whether many rounds can be counted at once: nothing about them but outputs and depth."""
-        return self.quick and self.ledger.direct and self.ledger.budgets.item_budget is None
-
-    def end_many(
-        self, segment: str, depths: IntArray, codes: IntArray, mark: Counted | None = None
-    ) -> FloatArray:
-        """Count rounds that all went to their depths; return what each cost.
-
-        Args:
-            segment: whose evidence they add to.
-            depths: of every round.
-            codes: their outputs, coded; see `count_columns`.
-            mark: marked as counted in the same step.
-        """
-        ledger = self.ledger
-        delta = count_columns(self.stage_count, depths, codes)
-        costs = np.asarray(ledger.prices.cumulative)[depths]
-        delta.values[delta.layout.spent] = float(costs.sum())
-        with ledger.lock:
-            self.settle()
-            ledger.counters.add(ledger.counters.place(segment), delta, mark)
-        return costs
 
 
 def _refuse_twice(round: Round) -> None:

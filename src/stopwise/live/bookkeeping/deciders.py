@@ -9,10 +9,10 @@ from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.lone_decider import LoneDecider
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.comparing.reader import Reader
-from stopwise.live.items.rules import AnyRule
 from stopwise.live.settings import LearnerSettings
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.alone.rule import AloneRule
+from stopwise.policies.per_item.any_rule import AnyRule
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.situation import ItemPolicy, RowPolicy, SituationPolicy
 

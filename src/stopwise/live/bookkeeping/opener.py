@@ -10,10 +10,8 @@ from stopwise.checks import fail
 from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.lone_calls import LoneCalls
 from stopwise.live.choosing.item_decider import ItemDecider
-from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.carrying import has_clock
 from stopwise.live.round import Books, Round
-from stopwise.problem import IntArray
 
 
 class Opener:
@@ -44,8 +42,8 @@ class Opener:
         self._limited = budgets.run_budget is not None
         limit = budgets.item_limit(cumulative)
         self._run_to = settings.run_to if limit is None else min(settings.run_to, limit)
-        # The short ways: where the policy's distribution is carried along, and nothing but the
-        # draw is between it and the round; alone, where no budget or mode is to be seen to.
+        # The short way: where the policy's distribution is carried along, and nothing but the draw
+        # is between it and the round. `_sole`: moreover no budget, mode or clock is to be seen to.
         ledger.direct = (
             items is None
             and not settings.alone
@@ -82,10 +80,15 @@ class Opener:
                 if not fast.sure:
                     return self._begin_with_care(segment)
                 current = fast.current
+            sequence = counters.begun + 1
+            number = counters.others + sequence
             if not self._sole:
-                return self._begin_limited(segment, fast)
+                if self._limited and not self._has_room():
+                    return self._begin_with_care(segment)
+                if current is None or number > fast.until:
+                    current = fast.renew(number)
             p, sums, total = current or fast.renew(0)
-            sequence = counters.begun = counters.begun + 1
+            counters.begun = sequence
             draws = ledger.chooser.draws
             try:
                 u = draws.block[sequence - draws.first]
@@ -94,9 +97,9 @@ class Opener:
             depth = bisect_right(sums, u * total)
             if depth > self._last:
                 depth = self._last
-            return ledger.round_class(
-                self._books, sequence, counters.others + sequence, segment, depth, p[depth]
-            )
+            if not self._sole:
+                return self._limited_round(sequence, number, segment, depth, p[depth])
+            return ledger.round_class(self._books, sequence, number, segment, depth, p[depth])
 
     def _begin_knowing(self, segment: str, features: Mapping[str, Any]) -> Round:
         """Open a round on an item of which something is known beforehand."""
@@ -116,32 +119,16 @@ class Opener:
         self._ledger.add_up()
         return self._ledger.chooser.draws.uniform(sequence)
 
-    def _begin_limited(self, segment: str, fast: Carried) -> Round:
-        """The same where a budget, a mode or the number of the round is to be seen to."""
+    def _limited_round(
+        self, sequence: int, number: int, segment: str, depth: int, probability: float
+    ) -> Round:
+        """The round, where a budget or a mode is to be seen to."""
         ledger = self._ledger
-        counters = ledger.counters
-        if self._limited and not self._has_room():
-            return self._begin_with_care(segment)
-        sequence = counters.begun + 1
-        number = counters.others + sequence
-        current = fast.current
-        if current is None or number > fast.until:
-            current = fast.renew(number)
-        p, sums, total = current
-        counters.begun = sequence
-        draws = ledger.chooser.draws
-        try:
-            u = draws.block[sequence - draws.first]
-        except IndexError:
-            u = self._turn(sequence)
-        depth = bisect_right(sums, u * total)
-        if depth > self._last:
-            depth = self._last
         if self._enforced:
-            round = ledger.round_class(self._books, sequence, number, segment, depth, p[depth])
+            round = ledger.round_class(self._books, sequence, number, segment, depth, probability)
         else:
             round = ledger.round_class(self._books, sequence, number, segment, self._run_to, 1.0)
-            round.advised, round.advised_probability = depth, p[depth]
+            round.advised, round.advised_probability = depth, probability
         if self._limited:
             ledger.budgets.reserve(round, ledger.prices.cumulative[round.depth])
         return round
@@ -211,20 +198,3 @@ class Opener:
     def with_full_runs(self, p: list[float], number: int) -> list[float]:
         """The distribution of the depth of a round, where full runs are drawn apart from it."""
         return p if self._lone is None else self._lone.mixed(p, number)
-
-    def begin_many(self, size: int, segment: str) -> tuple[int, int, IntArray, list[float]]:
-        """Begin rounds together: first sequence and number, their depths, their distribution."""
-        ledger = self._ledger
-        with ledger.lock:
-            self._settle()
-            counters = ledger.counters
-            tally = counters.tally(counters.place(segment))
-            if tally.fast is not None and not tally.fast.sure:
-                tally.renew_fast()
-            first = counters.begun + 1
-            number = counters.others + first
-            depths, p = ledger.chooser.draw_many(
-                counters, tally, number, first, ledger.prices, self._last, size
-            )
-            counters.begun = first + size - 1
-            return first, number, depths, p

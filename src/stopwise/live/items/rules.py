@@ -1,51 +1,36 @@
-"""Reading a rule that was fitted on a log."""
+"""A rule that was fitted on a log, taken live."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from stopwise.checks import StopwiseError, fail, parse_json_object
+from stopwise.checks import fail
 from stopwise.policies.base import Policy
-from stopwise.policies.per_item.alone.rule import ALONE, AloneRule
-from stopwise.policies.per_item.logistic.rule import LogisticRule
+from stopwise.policies.per_item.any_rule import AnyRule, read_rule
 from stopwise.policies.per_item.policy import PerItem
-from stopwise.policies.per_item.rule import Rule
-
-AnyRule = Rule | LogisticRule | AloneRule
-"""A rule that `stopwise fit` makes: a table of situations, regressions, or for stages alone."""
 
 
-def read_rule(given: AnyRule | str | Path | None) -> AnyRule | None:
+def rule_given(given: AnyRule | str | Path | None) -> AnyRule | None:
     """A rule, or the one in a file that `stopwise fit` wrote.
 
-    >>> read_rule("nowhere.json")
+    >>> rule_given(3)
     Traceback (most recent call last):
     ...
-    stopwise.checks.StopwiseError: rule nowhere.json: there is no such file
+    stopwise.checks.StopwiseError: rule: got 3, but need a Rule or the file that stopwise fit wrote
     """
     if given is None or isinstance(given, AnyRule):
         return given
     if not isinstance(given, str | Path):
         raise fail("rule", given, "a Rule or the file that stopwise fit wrote")
-    try:
-        text = Path(given).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise StopwiseError(f"rule {given}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StopwiseError(f"rule {given}: cannot be read ({error})") from None
-    form = parse_json_object(f"rule {given}", text)
-    if form.get("rule") == "per-item-logistic":
-        return LogisticRule.from_dict(form)
-    if form.get("rule") == ALONE:
-        return AloneRule.from_dict(form)
-    return Rule.from_dict(form)
+    return read_rule(given)
 
 
 def follow_rule(policy: Policy, rule: AnyRule | None) -> Policy:
     """A policy that goes on as a rule was fitted, as far as nothing else was asked of it.
 
     >>> from stopwise.costs import Costs
+    >>> from stopwise.policies.per_item.rule import Rule
     >>> from stopwise.situations.binning import Binning
     >>> from stopwise.situations.transitions import Transitions
     >>> counts = Transitions(Binning(edges=((), ()), labels=((), ())))

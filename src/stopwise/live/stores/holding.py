@@ -40,6 +40,9 @@ def hold(file: int) -> str | None:
             if own and turn % _TRIES == _TRIES - 1:
                 gc.collect()  # it may have been dropped while its thread was at work
             time.sleep(_BETWEEN)
+            if _HELD.get(place) == os.getpid():
+                # A learner that was dropped while its thread wrote is freed only when cycles are.
+                gc.collect()
         else:
             _HELD[place] = os.getpid()
             return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from stopwise.checks import StopwiseError, fail, parse_json_object
+from stopwise.checks import StopwiseError, fail, known_kind, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.record import MOST_STAGES, RoundRecord
 from stopwise.live.settings import LearnerSettings
@@ -56,13 +56,7 @@ def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
 
 def check_log_header(what: str, form: Any) -> Any:
     """The settings in the first line of a log; anything else is refused."""
-    if form.get("kind") != _KIND:
-        raise fail(f"{what}: kind", form.get("kind"), f"{_KIND!r}; is this a log of rounds?")
-    if form.get("version") != VERSION:
-        raise fail(
-            f"{what}: version", form.get("version"),
-            f"version {VERSION}, the only one that this release reads",
-        )  # fmt: skip
+    known_kind(what, form, _KIND, VERSION, "a log of rounds")
     settings = form.get("settings")
     stages = settings.get("stages") if isinstance(settings, dict) else None
     if not isinstance(stages, list) or not 2 <= len(stages) <= MOST_STAGES:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object
+from stopwise.checks import StopwiseError, known_keys, known_kind, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.counters.forms import restored
 from stopwise.live.counters.segments import SegmentCounters
@@ -34,13 +34,7 @@ def read_snapshot(path: str | Path) -> Mapping[str, Any]:
     except OSError as error:
         raise StopwiseError(f"{source}: cannot be read ({error.strerror})") from None
     form = parse_json_object(str(source), text)
-    if form.get("kind") != _KIND:
-        raise fail(f"{source}: kind", form.get("kind"), f"{_KIND!r}; is this a snapshot?")
-    if form.get("version") != VERSION:
-        raise fail(
-            f"{source}: version", form.get("version"),
-            f"version {VERSION}, the only one that this release reads",
-        )  # fmt: skip
+    known_kind(str(source), form, _KIND, VERSION, "a snapshot")
     known_keys(str(source), form, (*_FIELDS, "items"))
     for field in _FIELDS:
         if field not in form:

@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import StopwiseError, fail, parse_json_object, whole_number
+from stopwise.checks import StopwiseError, fail, whole_number
 from stopwise.costs import Costs
 from stopwise.logs.auditing.files import labels_in
 from stopwise.logs.auditing.label_codes import label_codes
@@ -20,26 +20,27 @@ from stopwise.logs.items.why import reasons
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.rows import LogRows, read_rows
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
-from stopwise.policies.per_item.alone.rule import ALONE, AloneRule
-from stopwise.policies.per_item.logistic.rule import LogisticRule
+from stopwise.policies.per_item.alone.rule import AloneRule
+from stopwise.policies.per_item.any_rule import AnyRule
+from stopwise.policies.per_item.logistic.rule import LOGISTIC, LogisticRule
 from stopwise.policies.per_item.logistic.words import weights_in_words
-from stopwise.policies.per_item.rule import Rule
+from stopwise.policies.per_item.rule import PER_ITEM, Rule
 from stopwise.storage import write_whole
 
-POLICIES = ("per-item", "per-item-logistic")
+POLICIES = (PER_ITEM, LOGISTIC)
 
 
 def fit(
     log: object,
     settings: LogSettings | None = None,
     *,
-    policy: str = "per-item",
+    policy: str = PER_ITEM,
     reference: str | int = "auto",
     trust: float | None = None,
     labels: int | str | Path = 0,
     seed: int = 0,
     **given: Unpack[LogOptions],
-) -> Rule | LogisticRule | AloneRule:
+) -> AnyRule:
     """Fit a per-item rule on all complete rows of a log.
 
     Args:
@@ -70,13 +71,13 @@ def fit_with_labels(
     log: object,
     settings: LogSettings | None = None,
     *,
-    policy: str = "per-item",
+    policy: str = PER_ITEM,
     reference: str | int = "auto",
     trust: float | None = None,
     labels: int | str | Path = 0,
     seed: int = 0,
     **given: Unpack[LogOptions],
-) -> tuple[Rule | LogisticRule | AloneRule, LabelsBought | None]:
+) -> tuple[AnyRule, LabelsBought | None]:
     """The same, with what the labels bought; None where there are none, or they are not asked.
 
     >>> import polars
@@ -95,7 +96,7 @@ def fit_with_labels(
     rows = read_rows(log, chosen)
     if len(rows.codes) < FEWEST_ROWS:
         raise StopwiseError(f"fit: {len(rows.codes)} complete rows, but need {FEWEST_ROWS} or more")
-    if rows.alone and policy != "per-item":
+    if rows.alone and policy != PER_ITEM:
         raise fail("policy", policy, "per-item, where stages are called alone")
     index, truth, notes = _labelled(rows, labels, seed)
     for note in notes:
@@ -112,7 +113,7 @@ def _fit_rows(
     reference: str | int,
     trust: float | None,
     labels: tuple[IntArray, IntArray] | None,
-) -> Rule | LogisticRule | AloneRule:
+) -> AnyRule:
     met = rows.observations()
     labelled = None if labels is None else (met.where(labels[0]), labels[1])
     if rows.alone:
@@ -120,7 +121,7 @@ def _fit_rows(
             rows.stages, met, Costs.from_stages(rows.own, rows.costs.mistake_cost),
             reference=reference, trust=trust, labelled=labelled,
         )  # fmt: skip
-    if policy == "per-item-logistic":
+    if policy == LOGISTIC:
         return LogisticRule.fit(
             rows.stages, met, rows.costs, reference=reference, trust=trust, labelled=labelled
         )
@@ -150,7 +151,7 @@ def _labelled(
     return index, rows.truth[index], rows.notes
 
 
-def write_rule(rule: Rule | LogisticRule | AloneRule, path: str | Path) -> None:
+def write_rule(rule: AnyRule, path: str | Path) -> None:
     """Write a rule: what it decides in words first, then the numbers that it follows from."""
     form = rule.to_dict()
     numbers = {
@@ -164,17 +165,3 @@ def write_rule(rule: Rule | LogisticRule | AloneRule, path: str | Path) -> None:
         form["reads"] = [line.words for line in weights_in_words(rule, most=40)]
     text = json.dumps(form | numbers, ensure_ascii=False, indent=1)
     write_whole(Path(path), text + "\n")
-
-
-def read_rule(path: str | Path) -> Rule | LogisticRule | AloneRule:
-    """Read what `write_rule` wrote; what is wrong with the file is one line."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise StopwiseError(f"rule {path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StopwiseError(f"rule {path}: cannot be read ({error})") from None
-    form = parse_json_object("rule", text)
-    if form.get("rule") == POLICIES[1]:
-        return LogisticRule.from_dict(form)
-    return AloneRule.from_dict(form) if form.get("rule") == ALONE else Rule.from_dict(form)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stopwise.costs import Costs
-from stopwise.estimating.estimate import Estimate
 from stopwise.evidence import Evidence
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.readings import Readings, readings_of
@@ -27,14 +26,8 @@ class CalledAlone:
     readings: Readings
 
 
-def called_alone(
-    counts: PatternCounts, settings: LogSettings, families: int, found: Estimate | None = None
-) -> CalledAlone:
-    """Judge counted patterns again, with each stage's own cost.
-
-    Args:
-        found: the estimate of the cascade; it is the same where the order of the stages is.
-    """
+def called_alone(counts: PatternCounts, settings: LogSettings, families: int) -> CalledAlone:
+    """Judge counted patterns again, with each stage's own cost."""
     order = by_cost(own_costs(counts, settings)[0].tolist())
     ordered = replace(
         settings,
@@ -45,8 +38,7 @@ def called_alone(
     )
     moved = counts.in_order(order)
     verdict = judge_counts(moved, ordered, families)
-    same = found if order == sorted(order) else None
-    return CalledAlone(verdict, readings_of(verdict, ordered, moved, same))
+    return CalledAlone(verdict, readings_of(verdict, ordered, moved))
 
 
 def evidence_called_alone(

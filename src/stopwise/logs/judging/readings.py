@@ -97,27 +97,21 @@ class Readings:
 
 
 def readings_of(
-    verdict: Verdict,
-    settings: LogSettings,
-    counts: PatternCounts | None = None,
-    found: Estimate | None = None,
+    verdict: Verdict, settings: LogSettings, counts: PatternCounts | None = None
 ) -> Readings:
-    """All readings of a verdict; from pair counters alone where there are no patterns.
-
-    Args:
-        found: `estimate_of` these counts, where it was made before.
-    """
+    """All readings of a verdict; from pair counters alone where there are no patterns."""
     candidates = candidate_stages(verdict)
     sole = candidates[0] if len(candidates) == 1 else None
     disagreement = _disagreement(verdict)
     in_mistakes = verdict.costs.in_mistakes
     why_not = None
+    found: Estimate | None = None
     low = high = chances = None
     pairs: tuple[tuple[int, int], ...] = ()
     if len(verdict.stages) < 3:
         why_not = "two stages: nothing can be estimated without a third"
     elif counts is not None:
-        found = found or estimate_of(counts, settings)
+        found = _estimate_of(counts, settings)
         if found is None:
             why_not = "fewer than three stages ever answer: nothing can be estimated"
         elif not found.enough or np.isnan(found.error_rates).any():
@@ -169,7 +163,7 @@ def readings_of(
     )
 
 
-def estimate_of(counts: PatternCounts, settings: LogSettings) -> Estimate | None:
+def _estimate_of(counts: PatternCounts, settings: LogSettings) -> Estimate | None:
     """The estimate from counted patterns; None where fewer than three stages ever answer.
 
     It looks at no costs, only at the order of the stages.

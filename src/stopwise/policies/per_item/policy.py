@@ -20,7 +20,7 @@ from stopwise.evidence import Evidence
 from stopwise.policies.base import certain_depth
 from stopwise.policies.per_item.rule import Rule
 from stopwise.policies.per_item.situation import SituationPolicy
-from stopwise.situations.references import TRUST
+from stopwise.situations.references import TRUST, check_reference
 from stopwise.situations.transitions import Transitions
 
 
@@ -71,17 +71,11 @@ class PerItem(SituationPolicy):
         return depth_without_items(evidence, costs, full, self.reference, self.trust)
 
 
-_REFERENCES = ("auto", "last", "consensus")
-
-
 def check_settings(
     reference: str | int, trust: float | None, kappa: float, always_full: int
 ) -> None:
     """Refuse settings that make no sense; the same for every rule held against a reference."""
-    if not isinstance(reference, int) and reference not in _REFERENCES:
-        raise fail("reference", reference, f"one of {_REFERENCES} or a stage by number")
-    if trust is not None and not 0 < finite_number("trust", trust) <= 1:
-        raise fail("trust", trust, "a number above 0 and at most 1")
+    check_reference(reference, trust)
     if finite_number("kappa", kappa) < 0:
         raise fail("kappa", kappa, "a number of 0 or more")
     whole_number("always_full", always_full, least=1)
@@ -134,9 +128,8 @@ def depth_without_items(
     count = costs.stage_count
     if full == 0.0:
         return certain_depth(count, 0)
+    check_reference(reference, trust, count)
     stage = reference if isinstance(reference, int) else count - 1
-    if not 0 <= stage < count:
-        raise fail("reference", reference, f"the number of a stage, 0 to {count - 1}")
     seen = evidence.seen[:, stage] + evidence.seen[stage, :]
     differed = evidence.disagreed[:, stage] + evidence.disagreed[stage, :]
     # One row that differs half: what was never seen together is not taken for agreement.

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, parse_json_object
+from stopwise.checks import fail
 from stopwise.costs import Costs
 from stopwise.decisions import TIE
-from stopwise.policies.per_item.rule_files import read_head, written_head
+from stopwise.policies.per_item.rule_files import FiledRule, RuleHead, read_head
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS, situations
 from stopwise.situations.leaning import StageRisks
@@ -29,6 +29,9 @@ from stopwise.situations.observations import Observations
 from stopwise.situations.references import Held, hold_against
 from stopwise.situations.risks import StageMoves, carry_back, going_on
 from stopwise.situations.transitions import Transitions
+
+PER_ITEM = "per-item"
+"""What a rule of this kind calls itself in a file."""
 
 
 class RuleDecision(NamedTuple):
@@ -52,7 +55,7 @@ class RuleDecision(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(FiledRule):
     """A rule that decides after each stage, made from counts; it does not change any more.
 
     Args:
@@ -211,16 +214,9 @@ class Rule:
     def to_dict(self) -> dict[str, Any]:
         """As `rule.json` holds it."""
         return {
-            **written_head("per-item", self.stages, self.costs),
-            "reference": self.reference,
-            "trust": self.trust,
+            **RuleHead(self.stages, self.costs, self.reference, self.trust).written(PER_ITEM),
             "counts": self.counts.to_dict(),
         }
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Rule:
-        """Read a rule."""
-        return cls.from_dict(parse_json_object("rule", text))
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Rule:
@@ -231,14 +227,9 @@ class Rule:
         >>> Rule.from_dict(rule.to_dict()).counts == rule.counts
         True
         """
-        stages, costs = read_head(form, "per-item", _FIELDS, needed=("counts",))
-        return cls(
-            stages,
-            Transitions.from_dict(form["counts"]),
-            costs,
-            form.get("reference", "auto"),
-            form.get("trust"),
-        )
+        head = read_head(form, PER_ITEM, _FIELDS, needed=("counts",))
+        counts = Transitions.from_dict(form["counts"])
+        return cls(head.stages, counts, head.costs, head.reference, head.trust)
 
 
-_FIELDS = ("reference", "trust", "counts", "reads")
+_FIELDS = ("counts", "reads")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stopwise.checks import StopwiseError
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
 from stopwise.live.stores.connection import Connection, Row, first_line
+from stopwise.live.stores.databases.database_connection import DatabaseConnection
 from stopwise.live.stores.databases.schema import SCHEMA
 from stopwise.live.stores.databases.store import SqlStore
 
@@ -138,40 +139,31 @@ class PostgresStore(SqlStore):
         return isinstance(connection, PostgresConnection) and connection.lost(error)
 
 
-class PostgresConnection(Connection):
+class PostgresConnection(DatabaseConnection):
     """psycopg, with `?` where values go."""
 
     def __init__(self, connection: psycopg.Connection[Any], where: str) -> None:
+        super().__init__(where, (_psycopg().Error,))
         self._connection = connection
-        self._where = where
 
-    def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and fetch all of what it gives."""
-        with self._errors():
-            cursor = self._connection.execute(_with_places(sql), values)
-            return cursor.fetchall() if cursor.description is not None else []
+    def _query(self, sql: str, values: Sequence[Any]) -> list[Row]:
+        cursor = self._connection.execute(_with_places(sql), values)
+        return cursor.fetchall() if cursor.description is not None else []
 
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run one statement for many rows, without waiting for each."""
-        if rows:
-            with self._errors(), self._connection.cursor() as cursor:
-                cursor.executemany(_with_places(sql), rows)
+    def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._connection.cursor() as cursor:  # which does not wait for each row
+            cursor.executemany(_with_places(sql), rows)
 
     @contextmanager
     def transaction(self, *, reading: bool = False) -> Iterator[None]:
         """All or nothing; if `reading`, as of one moment."""
-        with self._errors(), self._connection.transaction():
-            if reading:
-                self.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Say what is wrong in one line that names the database."""
         try:
-            yield
-        except _psycopg().Error as error:
-            raise StoreError(f"{self._where}: {first_line(error)}") from error
+            with self._connection.transaction():
+                if reading:
+                    self.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield
+        except self.failures as error:
+            raise self.failed(error) from error
 
     def lost(self, error: Exception) -> bool:
         """Whether the connection cannot be used any more."""

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.live.stores.base import StoreError
-from stopwise.live.stores.connection import Connection, Row, first_line
+from stopwise.live.stores.connection import Row
+from stopwise.live.stores.databases.database_connection import DatabaseConnection
 from stopwise.live.stores.databases.sqlite_place import SqlitePlace
 
 
-class SqliteConnection(Connection):
+class SqliteConnection(DatabaseConnection):
     """SQLite, with transactions begun and ended by name, in a file that is still in its place."""
 
     def __init__(self, path: Path, patience: float, *, sync: bool) -> None:
+        super().__init__(str(path), (sqlite3.Error, OverflowError, UnicodeError))
         self._path = path
         self._connection = sqlite3.connect(
             path, timeout=patience, isolation_level=None, check_same_thread=False
@@ -31,23 +33,11 @@ class SqliteConnection(Connection):
             self._connection.close()
             raise
 
-    def query(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and fetch all of what it gives."""
-        try:
-            return self._connection.execute(sql, values).fetchall()
-        except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            raise self._store_error(error) from error
+    def _query(self, sql: str, values: Sequence[Any]) -> list[Row]:
+        return self._connection.execute(sql, values).fetchall()
 
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run one statement for many rows."""
-        try:
-            self._connection.executemany(sql, rows)
-        except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            raise self._store_error(error) from error
-
-    def _store_error(self, error: Exception) -> StoreError:
-        """What is wrong, in one line that names the file."""
-        return StoreError(f"{self._path}: {first_line(error)}")
+    def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
 
     @contextmanager
     def transaction(self, *, reading: bool = False) -> Iterator[None]:

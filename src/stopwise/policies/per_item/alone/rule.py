@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, finite_number, parse_json_object, whole_number
+from stopwise.checks import fail, whole_number
 from stopwise.costs import Costs
 from stopwise.policies.per_item.alone.applying import Followed, follow, in_words
 from stopwise.policies.per_item.alone.paths import KeyTable, StagePath
@@ -19,7 +19,7 @@ from stopwise.policies.per_item.alone.working_back import (
     work_back,
 )
 from stopwise.policies.per_item.rule import RuleDecision
-from stopwise.policies.per_item.rule_files import read_head, written_head
+from stopwise.policies.per_item.rule_files import FiledRule, RuleHead, read_head
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS
 from stopwise.situations.observations import Observations
@@ -32,7 +32,7 @@ ALONE = "per-item-alone"
 
 
 @dataclass(frozen=True)
-class AloneRule:
+class AloneRule(FiledRule):
     """A rule that decides which stage to call first, and after each call which one next, if any.
 
     Args:
@@ -175,13 +175,11 @@ class AloneRule:
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         return {
-            **written_head(ALONE, self.stages, self.costs),
+            **RuleHead(self.stages, self.costs, self.reference, self.trust).written(ALONE),
             "binning": self.binning.to_dict(),
             "first": self.first,
             "rows": self.rows,
             "reads": list(self.reads),
-            "reference": self.reference,
-            "trust": self.trust,
             "counts": None if self.counts is None else self.counts.to_dict(),
             "paths": [
                 {
@@ -196,11 +194,6 @@ class AloneRule:
         }
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> AloneRule:
-        """Read a rule."""
-        return cls.from_dict(parse_json_object("rule", text))
-
-    @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> AloneRule:
         """Read what `to_dict` wrote.
 
@@ -209,7 +202,7 @@ class AloneRule:
         >>> AloneRule.from_dict(rule.to_dict()) == rule
         True
         """
-        stages, costs = read_head(form, ALONE, _FIELDS, needed=("binning", "first", "paths"))
+        head = read_head(form, ALONE, _FIELDS, needed=("binning", "first", "paths"))
         try:
             first = whole_number("first", form["first"], least=0)
             reads = tuple(str(line) for line in form.get("reads", ()))
@@ -229,19 +222,17 @@ class AloneRule:
             }  # fmt: skip
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise fail("rule", str(error), "a rule as to_dict writes it") from None
-        _check_tables(stages, first, tables)
+        _check_tables(head.stages, first, tables)
         binning = Binning.from_dict(form["binning"])
         if counts is not None and counts.binning != binning:
             raise fail("counts", counts.binning.epoch, f"counts of the binning {binning.epoch}")
-        reference, trust = form.get("reference", "auto"), form.get("trust")
-        if not isinstance(reference, int | str) or isinstance(reference, bool):
-            raise fail("reference", reference, "'auto', 'last', 'consensus' or a stage by number")
-        if trust is not None:
-            finite_number("trust", trust)
-        return cls(stages, costs, binning, first, tables, reads, rows, counts, reference, trust)
+        return cls(
+            head.stages, head.costs, binning, first, tables, reads, rows, counts, head.reference,
+            head.trust,
+        )  # fmt: skip
 
 
-_FIELDS = ("binning", "first", "rows", "reads", "paths", "counts", "reference", "trust")
+_FIELDS = ("binning", "first", "rows", "reads", "paths", "counts")
 
 
 def _check_tables(

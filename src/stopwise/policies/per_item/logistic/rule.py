@@ -25,7 +25,6 @@ from stopwise.checks import (
     StopwiseError,
     fail,
     finite_number,
-    parse_json_object,
     whole_number,
 )
 from stopwise.costs import Costs
@@ -34,13 +33,15 @@ from stopwise.policies.per_item.logistic.columns import RowNumbers
 from stopwise.policies.per_item.logistic.features import numbers_of
 from stopwise.policies.per_item.logistic.model import Model, fit_model, library
 from stopwise.policies.per_item.rule import RuleDecision
-from stopwise.policies.per_item.rule_files import read_head, written_head
+from stopwise.policies.per_item.rule_files import FiledRule, RuleHead, read_head
 from stopwise.situations.binning import Binning
 from stopwise.situations.observations import NOT_CALLED, Observations
 from stopwise.situations.references import Held, hold_against
 from stopwise.situations.transitions import Transitions
 
-KIND = "per-item-logistic"
+LOGISTIC = "per-item-logistic"
+"""What a rule of this kind calls itself in a file."""
+
 STRENGTH = 1.0
 """C of the regressions: weights are drawn to 0, as far as rows do not say otherwise."""
 
@@ -49,7 +50,7 @@ LabelledRows = tuple[Observations, IntArray]
 
 
 @dataclass(frozen=True)
-class LogisticRule:
+class LogisticRule(FiledRule):
     """A rule that decides after each stage by regressions; it does not change any more.
 
     Attributes:
@@ -179,9 +180,7 @@ class LogisticRule:
     def to_dict(self) -> dict[str, Any]:
         """As `rule.json` holds it."""
         return {
-            **written_head(KIND, self.stages, self.costs),
-            "reference": self.reference,
-            "trust": self.trust,
+            **RuleHead(self.stages, self.costs, self.reference, self.trust).written(LOGISTIC),
             "doubt": self.doubt,
             "rows": self.rows,
             "fitted_by": self.fitted_by,
@@ -193,20 +192,15 @@ class LogisticRule:
         }
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> LogisticRule:
-        """Read a rule; scikit-learn is not needed for it."""
-        return cls.from_dict(parse_json_object("rule", text))
-
-    @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> LogisticRule:
-        """Read what `to_dict` wrote; what is written for people beside it is passed over.
+        """Read what `to_dict` wrote; scikit-learn is not needed for it.
 
         >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 40))
         >>> rule = LogisticRule.fit(("small", "large"), rows, Costs.from_stages([1, 5]))
         >>> LogisticRule.from_dict(rule.to_dict()) == rule
         True
         """
-        stages, costs = read_head(form, KIND, _FIELDS, needed=("columns", "models"))
+        head = read_head(form, LOGISTIC, _FIELDS, needed=("columns", "models"))
         try:
             models = tuple(
                 tuple(
@@ -221,19 +215,19 @@ class LogisticRule:
         except (KeyError, TypeError) as error:
             raise fail("models", str(error), "intercept and weights of each regression") from None
         return cls(
-            stages,
+            head.stages,
             RowNumbers.from_dict(form["columns"]),
             models,
-            costs,
-            form.get("reference", "auto"),
-            form.get("trust"),
+            head.costs,
+            head.reference,
+            head.trust,
             finite_number("doubt", form.get("doubt", 0.0)),
             whole_number("rows", form.get("rows", 0), least=0),
             str(form.get("fitted_by", "")),
         )
 
 
-_FIELDS = ("reference", "trust", "doubt", "rows", "fitted_by", "columns", "models", "reads")
+_FIELDS = ("doubt", "rows", "fitted_by", "columns", "models", "reads")
 
 
 def held_of(

@@ -1,0 +1,36 @@
+"""A rule of any kind, and reading one from the file that it is kept in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stopwise.checks import StopwiseError, fail, parse_json_object
+from stopwise.policies.per_item.alone.rule import ALONE, AloneRule
+from stopwise.policies.per_item.logistic.rule import LOGISTIC, LogisticRule
+from stopwise.policies.per_item.rule import PER_ITEM, Rule
+
+AnyRule = Rule | LogisticRule | AloneRule
+"""A rule that `stopwise fit` makes: a table of situations, regressions, or for stages alone."""
+
+_KINDS: dict[object, type[AnyRule]] = {PER_ITEM: Rule, LOGISTIC: LogisticRule, ALONE: AloneRule}
+
+
+def read_rule(path: str | Path) -> AnyRule:
+    """The rule in a file that `stopwise fit` wrote; what is wrong with the file is one line.
+
+    >>> read_rule("nowhere.json")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: rule nowhere.json: there is no such file
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StopwiseError(f"rule {path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StopwiseError(f"rule {path}: cannot be read ({error})") from None
+    form = parse_json_object(f"rule {path}", text)
+    kind = form.get("rule")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise fail("rule", kind, f"one of {', '.join(map(str, _KINDS))}")
+    return _KINDS[kind].from_dict(form)
