@@ -125,8 +125,7 @@ class RoundQueue:
 
     def wait(self, number: int, timeout: float | None = None) -> None:
         """Wait until a round is kept, or raise why it is not; it stays queued then."""
-        result = Result()
-        self.when_kept(number, result.set)
+        self.when_kept(number, (result := Result()).set)
         result.get(timeout)
 
     async def wait_async(self, number: int) -> None:
