@@ -8,7 +8,8 @@
    memory, against `pull` + `update` of river (three arms, Beta rewards). In the "shallow" stream
    most rounds stop at once, in the "deep" one all call all stages; in the "undecided" one too, near
    a threshold, so that the distribution keeps moving (the most expensive case).
-2. A round of a cascade of 50 stages.
+2. A round of a cascade of 50 stages, and one that goes to a SQLite file, written behind: with all
+   that the writing thread does.
 3. `answer` and `answer_many` over outputs that are already there, and `answer_async` with 1,000
    items on their way at once, over stages that answer at once.
 4. `import stopwise`, in a fresh interpreter.
@@ -22,19 +23,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import json
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stopwise.live import Cascade, Drift, Learner, Stage
+from stopwise.live import Cascade, Drift, Learner, SqliteStore, Stage
 
 Run = Callable[[int], None]
 STREAMS = {"shallow": 0.02, "deep": 0.4, "undecided": 0.115}
@@ -102,6 +106,8 @@ def all_sides() -> Iterable[Side]:
             else:
                 yield Side(f"{mode}, {stream}", run, 300)
     yield Side("50 stages, undecided", fifty_stages(), 10)
+    for stream in ("shallow", "deep"):
+        yield Side(f"SQLite behind, {stream}", kept_rounds(stream), 2000)
     one_by_one, many = cascades()
     yield Side("answer", one_by_one, 500)
     yield Side("answer_many", many, 5000)
@@ -163,8 +169,16 @@ def live_rounds(stream: str, *, segments: int = 1, **settings: Any) -> Run:
             for stage in range(round.depth + 1):
                 round.observe(outputs[stage])
             round.end()
+        if "store" in settings:
+            learner.flush()
 
     return run
+
+
+def kept_rounds(stream: str) -> Run:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return live_rounds(stream, store=SqliteStore(f"{folder}/rounds.db", durability="behind"))
 
 
 def fifty_stages() -> Run:
@@ -274,7 +288,9 @@ def show_markdown(fastest: dict[str, float], before: dict[str, float]) -> None:
         if times:
             print(f"| {mode} | {' | '.join(times)} |")
     for name, us in fastest.items():
-        if not name.endswith(tuple(f", {stream}" for stream in STREAMS)) or name.startswith("50"):
+        if not name.endswith(tuple(f", {stream}" for stream in STREAMS)) or name.startswith(
+            ("50", "SQL")
+        ):
             print(f"\n{name}: {us:.1f} us", end="")
     print()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sys
 import threading
+import time
 import weakref
 from itertools import chain
 from pathlib import Path
@@ -15,6 +17,8 @@ import pytest
 
 from moments import interrupted
 from stopwise.live import Learner, RoundLog, SqliteStore
+from stopwise.live.calling.background import _Background
+from stopwise.live.interrupts import start_thread
 
 STAGES = {"a": 0.0, "b": 1.0, "c": 3.0}
 
@@ -212,3 +216,42 @@ def test_threads_that_fork_at_the_same_time_let_go_of_all_they_held(tmp_path: Pa
     ended.join(10)
     assert not ended.is_alive()
     learner.close()
+
+
+def test_what_is_raised_while_a_thread_starts_is_raised_as_it_is() -> None:
+    class Hiding(threading.Thread):
+        """As in CPython, where a handler raises in the middle of `start`."""
+
+        def start(self) -> None:
+            try:
+                raise TimeoutError("a soft limit")
+            except TimeoutError:
+                raise KeyError(self)  # noqa: B904  # the context is what the test is about
+
+    class Refusing(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    with pytest.raises(TimeoutError, match="soft"):
+        start_thread(Hiding())
+    with pytest.raises(RuntimeError, match="can't start"):
+        start_thread(Refusing())
+
+
+def test_the_background_loop_runs_after_its_making_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted_start(self: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    background = _Background()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", interrupted_start)
+        with pytest.raises(KeyboardInterrupt):
+            background.loop()
+    loop = background.loop()
+    assert asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "done"), loop).result(30) == "done"
+    loop.call_soon_threadsafe(loop.stop)
+    while loop.is_running():
+        time.sleep(0.001)
+    loop.close()

@@ -139,6 +139,24 @@ def from_signal(error: BaseException) -> bool:
     return any(code in handlers for code in codes)
 
 
+def start_thread(thread: threading.Thread) -> None:
+    """Start a thread; what a signal handler raises meanwhile is raised as it is.
+
+    Where one raises in the middle of `Thread.start`, that may fail in its own books (a thread that
+    is forgotten twice, a condition whose lock is not held) and so hide what was raised.
+
+    >>> thread = threading.Thread(target=print, args=("done",))
+    >>> start_thread(thread); thread.join()
+    done
+    """
+    try:
+        thread.start()
+    except (KeyError, RuntimeError) as error:
+        if error.__context__ is None:
+            raise  # no thread can be started
+        raise error.__context__ from None
+
+
 def is_failure(error: BaseException) -> TypeGuard[Exception]:
     """Whether what a call raised is a failure of that call: not an exit, nor a time limit.
 

@@ -12,6 +12,9 @@ from typing import Any
 from stopwise.agreement import count_prefix
 from stopwise.evidence import ABSTAINED
 
+AGREED, DISAGREED = 1, 2
+"""What a round can show of a pair that it saw."""
+
 
 class Added:
     """What a round adds to the counters of pairs; one object for all rounds that add the same.
@@ -25,7 +28,7 @@ class Added:
     """
 
     __slots__ = (
-        "answered", "beyond", "disagreed", "last", "pairs", "switched", "switched_twice",
+        "_kinds", "answered", "beyond", "disagreed", "last", "pairs", "switched", "switched_twice",
         "uncounted",
     )  # fmt: skip
 
@@ -47,6 +50,20 @@ class Added:
         self.pairs = pairs
         self.switched = switched
         self.switched_twice = switched_twice
+        self._kinds = b""
+
+    def kinds(self, size: int) -> bytes:
+        """For each of `size` pairs `AGREED` or `DISAGREED`, or 0 where it was not seen.
+
+        >>> list(added_by(0b101, 0b010).kinds(3))
+        [0, 2, 0]
+        """
+        if len(self._kinds) != size:
+            found = bytearray(size)
+            for number, differs in self.pairs:
+                found[number] = DISAGREED if differs else AGREED
+            self._kinds = bytes(found)
+        return self._kinds
 
     def agrees_with_last(self, stage: int) -> bool | None:
         """Whether the answer as of a stage agrees with the last one; None where that is not known.

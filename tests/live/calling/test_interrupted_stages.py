@@ -255,7 +255,7 @@ def interrupt_all(error: type[BaseException]) -> None:
         interrupt_often(
             lambda cascade=cascade, way=way: answer_all(cascade, way),  # type: ignore[misc]
             error,
-            100,
+            50,
             spare_asyncio=way == "async",
         )
         cascade.close()

@@ -62,7 +62,7 @@ def test_two_tallies_add_up_in_any_order(one: Any, two: Any) -> None:
 @given(answered_prefixes, st.integers(1, 5))
 def test_equal_rounds_at_once_are_those_rounds_one_by_one(prefix: Any, times: int) -> None:
     tally = Tally(3)
-    tally.values = tally.with_rounds(added_by(*compare_answers(prefix, None)), times, COSTS)
+    tally.add_rounds(tally.values, added_by(*compare_answers(prefix, None)), times, COSTS)
     assert tally.values == pytest.approx(counted([prefix] * times).values)
 
 

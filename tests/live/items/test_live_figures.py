@@ -12,19 +12,19 @@ from stopwise.live.items.row import ItemRow
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
-    """400 streams of 4,000 rounds; 95 % intervals, judged with a false alarm rate of 1e-6."""
+    """150 streams of 2,000 rounds; 95 % intervals, judged with a false alarm rate of 1e-6."""
     rng = np.random.default_rng(1)
-    streams, held, errors, held_costs = 400, 0, [], 0
-    t = np.arange(1, 4001)
+    streams, rounds, held, errors, held_costs = 150, 2000, 0, [], 0
+    t = np.arange(1, rounds + 1)
     chance = np.minimum(1.0, 2.0 / np.sqrt(t))
     for _ in range(streams):
         values = [0.0] * len(NAMES)
-        full = rng.random(4000) < chance
-        early = rng.random(4000) < 0.7
-        differs = rng.random(4000) < np.where(t < 1000, 0.2, 0.05)  # the rule grows better
-        whole = 5.0 + rng.exponential(2.0, 4000)
+        full = rng.random(rounds) < chance
+        early = rng.random(rounds) < 0.7
+        differs = rng.random(rounds) < np.where(t < 500, 0.2, 0.05)  # the rule grows better
+        whole = 5.0 + rng.exponential(2.0, rounds)
         given = np.where(full | ~early, whole, 1.0)
-        for at in range(4000):
+        for at in range(rounds):
             row = ItemRow(rule=0 if early[at] else 1, full=bool(full[at]), chance=chance[at])
             same = (not differs[at]) if full[at] else None
             add_item(values, 0, row, last=1, cost=given[at], same=same)

@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,27 @@ except Exception as error:
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert b"another process is" in found.stdout
     learner.close()
+
+
+@pytest.mark.parametrize("kind", ["log", "sqlite"])
+def test_what_was_dropped_while_its_thread_was_at_work_is_let_go(tmp_path, kind):
+    learner = make(kind, tmp_path)
+    run_round(learner)
+    queue = learner._books.queue
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def work():
+        at_work.set()
+        go_on.wait(30)
+
+    asking = threading.Thread(target=queue.call, args=(work,))
+    asking.start()
+    at_work.wait(30)
+    del learner, queue
+    gc.collect()  # too early: the thread has the queue
+    go_on.set()
+    asking.join()
+    del asking
+    again = make(kind, tmp_path)
+    assert again.rounds == 1
+    again.close()

@@ -8,6 +8,7 @@ import pytest
 
 from stopwise.live import Learner, RoundLog, SqliteStore
 from stopwise.live.stores.base import StoreError
+from stopwise.live.stores.queueing.waiting import Result
 
 STAGES = {"a": 1, "b": 2, "c": 4}
 
@@ -137,3 +138,60 @@ def test_a_thread_that_was_wrongly_taken_for_dead_writes_no_more(tmp_path, monke
     first.join(5)
     assert not first.is_alive()
     assert len(list(store.read_rounds())) == 300
+
+
+@pytest.mark.parametrize("kind", [RoundLog, SqliteStore])
+def test_closing_while_others_end_rounds_keeps_what_it_acknowledged(tmp_path, kind):
+    """Every round is either kept or refused, and nobody waits for a thread that has ended."""
+    for turn in range(4):
+        path = tmp_path / f"rounds {turn}"
+        learner = Learner(STAGES, "fixed", seed=1, store=kind(path))
+        kept: list[int] = []
+        refused: list[str] = []
+
+        def run(learner=learner, kept=kept, refused=refused):
+            while True:
+                try:
+                    run_round(learner)
+                    kept.append(1)
+                except StoreError as error:
+                    refused.append(str(error))
+                    return
+
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while not kept:
+            time.sleep(0.001)
+        learner.close()
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
+        assert all("closed" in reason for reason in refused)
+        again = Learner(STAGES, "fixed", seed=1, store=kind(path))
+        assert again.rounds == len(kept)
+        again.close()
+
+
+def test_what_comes_after_the_last_step_of_the_thread_is_refused(tmp_path):
+    learner = Learner(STAGES, "fixed", seed=1, store=RoundLog(tmp_path / "rounds"))
+    run_round(learner)
+    queue = learner._books.queue
+    late = [Result(), Result()]
+    refuse_rest = queue.refuse_rest
+
+    def come_late():
+        """The thread holds the lock and takes no other step: these came just before."""
+        queue._calls.append((int, late[0]))
+        queue._waiting.append((queue.last + 1, late[1].set))
+        refuse_rest()
+
+    queue.refuse_rest = come_late  # type: ignore[method-assign]
+    queue.stop()
+    for result in late:
+        with pytest.raises(StoreError, match="closed"):
+            result.get(60)
+    with pytest.raises(StoreError, match="closed"):
+        queue.call(int)
+    with pytest.raises(StoreError, match="closed"):
+        queue.wait(queue.last + 1, 60)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
 from stopwise.evidence import ABSTAINED
-from stopwise.live.bookkeeping.deciders import item_decider
+from stopwise.live.bookkeeping.deciders import check_abstentions, item_decider
 from stopwise.live.bookkeeping.funding import funded
 from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.opener import Opener
@@ -27,7 +25,6 @@ from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.any_rule import AnyRule
-from stopwise.policies.per_item.situation import RowPolicy, SituationPolicy
 from stopwise.situations.transitions import Transitions
 
 _LISTENING = 5.0
@@ -61,7 +58,7 @@ class Bookkeeper:
         self.reader = reader
         self.stage_count = known.stage_count
         prices = Prices(settings, known)
-        _check_abstentions(settings, policy, reader)
+        check_abstentions(settings, policy, reader)
         self.items = item_decider(
             policy, settings, prices, reader, rule, options.get("item_budget")
         )
@@ -69,24 +66,25 @@ class Bookkeeper:
         if self.items is not None:
             self.items.promise_by(ledger.promise_counters)
         self.opener = Opener(self, ledger, self.items, self.settle)
-        abstentions = settings.abstentions
-        self._goes_on = abstentions == "go on"
+        self._goes_on = (abstentions := settings.abstentions) == "go on"
         self.prefixes = Prefixes(known.cumulative, abstentions)
         self._recorder = RoundReader(reader, prices, self.items, settings.mode, abstentions)
         self._limited = ledger.budgets.run_budget is not None
         # A regular round has nothing to tell of but its outputs; it is quick where moreover nobody
         # listens to it.
+        kept = ledger.keeper.queue is not None
         self._regular = (
             self.items is None
             and reader.plain
-            and ledger.keeper.queue is None
             and not settings.measured
             and ledger.counters.recorder is None
-            and (abstentions == "leave out" or settings.mode == "enforce")
+            and (abstentions == "leave out" or (settings.mode == "enforce" and not kept))
             and not settings.alone
+            and not (kept and self._limited)
         )
         self.quick = (
             self._regular
+            and not kept
             and settings.mode == "enforce"
             and settings.half_life is None
             and ledger.watch is None
@@ -172,7 +170,11 @@ class Bookkeeper:
         """Count a round and give its answer; with a store, wait until it is kept if so wanted."""
         outputs = round.outputs
         if self._regular and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
-            return self._finish_regular(round)
+            queue = self.ledger.keeper.queue
+            if queue is None:
+                return self._finish_regular(round)
+            if (queued := self._finish_queued(round, queue, wait)) is not None:
+                return queued
         if round.ended:
             _refuse_twice(round)
         if self.items is not None:
@@ -212,7 +214,36 @@ class Bookkeeper:
         if listeners.news:
             listeners.tell_alarms()
         if listeners.on_round is not None:
-            listeners.tell_round(self._recorder.read_regular(round, added))
+            listeners.tell_round(self._recorder.read_regular(round, added, outcome.cost))
+        return outcome
+
+    def _finish_queued(self, round: Round, queue: RoundQueue, wait: bool) -> RoundOutcome | None:
+        """The same where it goes to a store, too; None where that needs more care."""
+        added, outcome = self.prefixes.read(round.outputs)
+        ledger = self.ledger
+        record = self._recorder.read_regular(round, added, outcome.cost)
+        with ledger.lock:
+            if round.ended:
+                _refuse_twice(round)
+            if not ledger.keeper.takes(round.sequence):
+                return None
+            counters = ledger.counters
+            tally = counters.tallies.get(round.segment) or self._tally(round.segment)
+            ordered = added.pairs or counters.discount != 1.0
+            waiting = counters.pending if ordered else counters.quiet
+            record.writer = ledger.keeper.writer
+            # Signal handlers run after calls: from here to the first `append`, all of it is done,
+            # or none. Where one raises before the second, the numbers say that one is missing.
+            round.record, round.ended_with = record, outcome
+            round.__class__ = Round
+            round.place = queue.last = queue.last + 1
+            queue.rounds.append((round.place, record))
+            waiting.append((tally, added, round.advised))
+            if ledger.keeper.arrived:
+                ledger.add_up()
+        ledger.listeners.tell_alarms()
+        ledger.listeners.tell_round(record)
+        ledger.keeper.keep_or_wake(round.place, wait)
         return outcome
 
     def _enter(self, round: Round, record: RoundRecord, outcome: RoundOutcome) -> None:
@@ -326,25 +357,11 @@ class Bookkeeper:
         ledger = self.ledger
         with ledger.lock:
             self.settle()
+            ledger.keeper.take_no_more()
         try:
             ledger.keeper.close(ledger.budgets.unused())
         finally:
             ledger.listeners.wait(_LISTENING)
-
-
-def _check_abstentions(settings: LearnerSettings, policy: Policy, reader: Reader) -> None:
-    if settings.abstentions != "leave out" and isinstance(policy, SituationPolicy | RowPolicy):
-        raise fail(
-            "abstentions", settings.abstentions,
-            f"'leave out' with {policy.label()}: to a policy that decides per item an abstention is"
-            " a situation like any other, from which it learns whether to go on",
-        )  # fmt: skip
-    if settings.abstentions == "go on" and inspect.iscoroutinefunction(reader.comparator.key):
-        raise fail(
-            "abstentions", settings.abstentions,
-            "'leave out' or 'mistake' with a comparator whose key is async: whether an output is an"
-            " answer must be known before the next stage is called",
-        )  # fmt: skip
 
 
 def _refuse_twice(round: Round) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from stopwise.checks import fail
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.lone_decider import LoneDecider
@@ -82,3 +84,19 @@ def _lone_decider(
     if settings.half_life is not None:
         raise fail("half_life", settings.half_life, "None: whole rows do not lose weight")
     return LoneDecider(policy, settings.stages, lambda: prices.own, reader, rule)
+
+
+def check_abstentions(settings: LearnerSettings, policy: Policy, reader: Reader) -> None:
+    """Refuse a meaning of abstentions that a policy or a comparator has no use for."""
+    if settings.abstentions != "leave out" and isinstance(policy, SituationPolicy | RowPolicy):
+        raise fail(
+            "abstentions", settings.abstentions,
+            f"'leave out' with {policy.label()}: to a policy that decides per item an abstention is"
+            " a situation like any other, from which it learns whether to go on",
+        )  # fmt: skip
+    if settings.abstentions == "go on" and inspect.iscoroutinefunction(reader.comparator.key):
+        raise fail(
+            "abstentions", settings.abstentions,
+            "'leave out' or 'mistake' with a comparator whose key is async: whether an output is an"
+            " answer must be known before the next stage is called",
+        )  # fmt: skip

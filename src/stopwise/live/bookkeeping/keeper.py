@@ -29,10 +29,11 @@ class Keeper:
         queue: the rounds on their way; None without a store.
         writer: the number of this learner among those that share the store; 0 where there is one.
         unrecorded, unrecorded_cost: rounds that could not even be queued, and what they cost.
+        arrived: what the store's thread has to say: what is kept, and what others have added.
     """
 
     __slots__ = (
-        "_arrived", "_hear", "_orphaned", "_parents", "queue", "unrecorded", "unrecorded_cost",
+        "_hear", "_orphaned", "_parents", "arrived", "queue", "unrecorded", "unrecorded_cost",
         "writer",
     )  # fmt: skip
 
@@ -41,7 +42,7 @@ class Keeper:
         self.unrecorded = 0
         self.unrecorded_cost = 0.0
         self._hear = hear
-        self._arrived: deque[tuple[int, Changes | None]] = deque()
+        self.arrived: deque[tuple[int, Changes | None]] = deque()
         self._orphaned = False
         self._parents = 0  # rounds up to this sequence were begun before a fork
         self.queue = None if store is None else RoundQueue(store, self._absorb)
@@ -80,6 +81,13 @@ class Keeper:
     def belongs_to_parent(self, sequence: int) -> bool:
         """Whether a round was begun before a fork: the parent process ends it itself."""
         return sequence <= self._parents
+
+    def takes(self, sequence: int) -> bool:
+        """Whether a round can be queued, and there is nothing to see to before."""
+        queue = self.queue
+        return (
+            queue is not None and not self._orphaned and sequence > self._parents and queue.has_room
+        )
 
     def refusal(self) -> StoreError | None:
         """Why a round cannot be queued; None where it can."""
@@ -127,22 +135,27 @@ class Keeper:
         """Whether this is a child process that is yet to attach again."""
         return self._orphaned
 
-    def count_queued(self, counters: SegmentCounters) -> bool:
-        """Count rounds that were queued, take what others added; whether there was any of that."""
+    def count_queued(self, counters: SegmentCounters, costs: Sequence[float]) -> bool:
+        """Count rounds that were queued, take what others added; whether there was any of that.
+
+        Args:
+            counters: where they are counted.
+            costs: of rounds that are pending there, by their last stage.
+        """
         queue = self.queue
         if queue is None:
             return False
-        if counters.order < queue.last:
+        if counters.order < queue.last and not counters.count_ordered(queue.last, costs):
             counters.count(queue.since(counters.order), order=queue.last)
         changed = False
-        while self._arrived:
-            kept, changes = self._arrived[0]
+        while self.arrived:
+            kept, changes = self.arrived[0]
             if changes is not None:
                 counters.take(changes.segments, queue.since(kept))
                 counters.others = changes.others
                 changed = True
             queue.drop(kept)
-            self._arrived.popleft()
+            self.arrived.popleft()
         return changed
 
     def _absorb(self, changes: Changes | None, alarms: Sequence[DriftAlarm]) -> None:
@@ -151,7 +164,7 @@ class Keeper:
         Called in the store's thread, which never waits for the lock.
         """
         assert self.queue is not None
-        self._arrived.append((self.queue.kept, changes))
+        self.arrived.append((self.queue.kept, changes))
         self._hear(alarms)
 
     # ---- asked for by the user; no lock is held ----------------------------------------------
@@ -199,6 +212,11 @@ class Keeper:
             last_error=None if error is None else str(error),
         )
 
+    def take_no_more(self) -> None:
+        """Refuse rounds from now on: one that came later would not be written; the lock is held."""
+        if self.queue is not None:
+            self.queue.closing = True
+
     def close(self, unused_budget: float) -> None:
         """Write what is queued, give back what was granted and not spent, let the store go."""
         queue = self.queue
@@ -224,7 +242,7 @@ class Keeper:
 
     def after_fork_in_child(self, begun: int, writer: int) -> None:
         """Become another writer; the parent ends the rounds that were begun until now."""
-        self._arrived = deque()
+        self.arrived = deque()
         self._parents = begun
         self.writer = writer
         if self.queue is not None:

@@ -15,10 +15,12 @@ from stopwise.live.bookkeeping.keeper import Keeper
 from stopwise.live.bookkeeping.listeners import Listeners
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.chooser import Chooser
+from stopwise.live.choosing.from_counts import FromCounts
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.prices import Prices
 from stopwise.live.counters.carried import Limits, warm_up
 from stopwise.live.counters.carrying import carrier
+from stopwise.live.counters.recounted import CountRule
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.forking import watch_forks
 from stopwise.live.keywords import LearnerKeywords
@@ -69,8 +71,12 @@ class Ledger:
         # Where rounds go on after an abstention, what stopping at a stage costs is learned too.
         fixed = not settings.measured and settings.abstentions != "go on"
         fast = carrier(policy, known, limits) if fixed else None
+        # Measured prices are renewed as rounds end, others only as rounds are added up; and what
+        # the budget of an item pays for moves with prices. Both are seen to with care.
+        renewed = settings.abstentions != "go on" and self.budgets.item_budget is None
+        rule = FromCounts.of(policy, known.stage_count) if fixed or renewed else None
         # SciPy takes its time to load: now, not under the lock of the first round.
-        if fast is not None:
+        if fast is not None or rule is not None:
             warm_up()
         else:
             _ask_once(policy, known)
@@ -80,6 +86,9 @@ class Ledger:
             strength=settings.segment_strength,
             recorder=policy if type(policy).record is not Policy.record else None,
             fast=fast,
+            from_counts=None
+            if rule is None
+            else CountRule(rule.distribution, lambda: prices.thresholds, limits, fixed),
             most=most,
             abstentions=settings.abstentions,
         )
@@ -125,14 +134,16 @@ class Ledger:
         if self.keeper.orphaned:
             self._attach()
         counters.settle()
-        if counters.has_pending:
+        if self.keeper.queue is not None:
+            if self.keeper.count_queued(counters, self.prices.cumulative):
+                self.prices.renew(counters.pool)
+        elif counters.has_pending:
             records = counters.count_pending(self.prices.cumulative)
             if watch is not None:
                 for record in records:
                     self.listeners.note(watch.observe(record.segment, counters.adds(record).pairs))
             self.prices.renew(counters.pool)
-        elif self.keeper.count_queued(counters):
-            self.prices.renew(counters.pool)
+        counters.renew_lent()
 
     # ---- asked for by the user ---------------------------------------------------------------
 
@@ -158,7 +169,11 @@ class Ledger:
     def before_fork(self) -> None:
         """Hold lock and store still, so that the child is not left with a half-made change."""
         self._held = self.lock.acquire(timeout=1.0)
-        self.keeper.before_fork()
+        try:
+            if self._held and not self.keeper.orphaned:
+                self.add_up()  # rounds on their way into the counters are this process's
+        finally:
+            self.keeper.before_fork()
 
     def after_fork_in_parent(self) -> None:
         """Let go of what `before_fork` held."""

@@ -72,8 +72,8 @@ class RoundReader:
             self._note_advice(record, round.advised_skipped)
         return record, answer
 
-    def read_regular(self, round: Round, added: Added) -> RoundRecord:
-        """The same, in short, for a round that has ended and has nothing to tell of but outputs."""
+    def read_regular(self, round: Round, added: Added, cost: float) -> RoundRecord:
+        """The same, in short, for a round that has nothing to tell of but outputs."""
         # What is usual stands on the class, so that a record is made quickly.
         record = RoundRecord.__new__(RoundRecord)
         record.number = round.number
@@ -86,7 +86,7 @@ class RoundReader:
         record.called = len(round.outputs)
         record.answered = added.answered
         record.disagreed = added.disagreed
-        record.cost = round.cost
+        record.cost = cost
         record.outputs = round.outputs
         if round.advised is not None:
             record.advised = round.advised

@@ -14,6 +14,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from stopwise.checks import StopwiseError
+from stopwise.live.interrupts import start_thread
 
 _T = TypeVar("_T")
 
@@ -80,10 +81,17 @@ class _Background:
     def loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=self._loop.run_forever, name="stopwise-loop", daemon=True
-                ).start()
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(
+                    target=loop.run_forever, name="stopwise-loop", daemon=True
+                )
+                try:
+                    start_thread(thread)
+                except BaseException:  # an interrupt: one that nobody runs would be waited for
+                    if not loop.is_running():
+                        loop.close()
+                    raise
+                self._loop = loop
             return self._loop
 
     def forget(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from stopwise.live.calling.jobs import INSIDE_A_STAGE, RUNNING, Attempt, Job, LeftRunning
 from stopwise.live.calling.locks import ForkSafeLock
+from stopwise.live.interrupts import start_thread
 
 IDLE_SECONDS = 2.0
 """A thread that has had nothing to do for so long ends."""
@@ -161,7 +162,7 @@ class Threads:
         )
         self._working += 1
         try:
-            thread.start()
+            start_thread(thread)
         except BaseException:
             place.given_up = True  # the thread, if there is one, waits for the lock
             self._working -= 1

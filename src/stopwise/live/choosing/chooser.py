@@ -39,7 +39,7 @@ class Chooser:
         self, counters: SegmentCounters, tally: Tally, number: int, prices: Prices, deepest: int
     ) -> list[float]:
         """The distribution of the depth, after full runs and budgets."""
-        if tally.fast is not None and not counters.borrows(tally):
+        if tally.fast is not None:
             p = tally.fast.distribution(number)
         elif self._from_counts is not None:
             seen, disagreed = counters.counts_for(tally)

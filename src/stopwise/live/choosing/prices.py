@@ -20,7 +20,6 @@ class Prices:
         reach: of going to each stage: `cumulative`, or its own where stages are called alone.
         stopping: of stopping at each stage: `reach`, and more where rounds go on after an
             abstention, for sometimes the next stage is called too.
-        own: each stage's own cost beside that of a mistake.
         thresholds: how much disagreement would pay the way from one stage to another, by pair.
 
     >>> from stopwise.live.settings import stage_names_and_costs
@@ -30,14 +29,14 @@ class Prices:
     ([1.0, 3.0], 3.5)
     """
 
-    __slots__ = ("_costs", "_goes_on", "_settings", "cumulative", "own", "per_stage", "reach",
+    __slots__ = ("_costs", "_goes_on", "_own", "_settings", "cumulative", "per_stage", "reach",
                  "stopping", "thresholds")  # fmt: skip
 
     def __init__(self, settings: LearnerSettings, known: Costs) -> None:
         self._settings = settings
         self._goes_on = settings.abstentions == "go on"
         self._costs: Costs | None = None if settings.alone else known
-        self.own = known
+        self._own: Costs | None = known
         self.per_stage = list(settings.costs)
         self.cumulative = list(known.cumulative)
         self.reach = self._reach(self.per_stage, self.cumulative)
@@ -58,6 +57,14 @@ class Prices:
         found = self._costs
         if found is None:
             found = self._costs = Costs.from_cumulative(self.stopping, self._settings.mistake_cost)
+        return found
+
+    @property
+    def own(self) -> Costs:
+        """Each stage's own cost, as `Costs`, made when asked for; one object while they hold."""
+        found = self._own
+        if found is None:
+            found = self._own = Costs.from_stages(self.per_stage, self._settings.mistake_cost)
         return found
 
     def _thresholds(self, cumulative: Sequence[float]) -> list[float]:
@@ -82,10 +89,9 @@ class Prices:
         reach = self._reach(means, cumulative)
         stopping = _stopping(pool, means, cumulative) if goes_on else reach
         thresholds = self._thresholds(stopping)
-        own = Costs.from_stages(means, self._settings.mistake_cost)
         # All after the last call: an interrupt leaves the old ones or the new ones.
-        self._costs, self.per_stage, self.cumulative = None, means, cumulative
-        self.reach, self.stopping, self.thresholds, self.own = reach, stopping, thresholds, own
+        self._costs, self._own, self.per_stage, self.cumulative = None, None, means, cumulative
+        self.reach, self.stopping, self.thresholds = reach, stopping, thresholds
 
     def of_calls(
         self, reported: Sequence[float | None] | None, called: int, skipped: int = 0

@@ -9,11 +9,12 @@ A test holds the whole to `policies/uss_ts.py` and `policies/uss_ts_jump.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest, tails
+from stopwise.live.counters.late_pairs import LatePairs
+from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest, count_observations, tails
 from stopwise.live.pairs import Added, pair_list, pair_number
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_jump import UssTsJump
@@ -59,11 +60,9 @@ def warm_up() -> None:
 
 
 class Carried(ABC):
-    """The tests of all pairs of one segment, moved by single observations.
+    """The distribution of one segment, moved by single rounds.
 
     Args:
-        thresholds: `C_j - C_i` in mistakes, as a table.
-        priors: of disagreements and agreements.
         limits: what full runs and budgets make of a distribution, if there are any.
 
     Attributes:
@@ -71,12 +70,78 @@ class Carried(ABC):
         sure: False while a move is under way: an interrupt then leaves it so, and `anchor` is due.
         still: number of further rounds that cannot change the distribution.
         until: up to this round the distribution holds while no pair is seen.
+        ages: whether a round that saw no pair moves it too.
     """
 
-    __slots__ = (
-        "_limits", "_noted", "_pairs", "_priors", "_rows", "_thresholds", "current", "still",
-        "sure", "until",
-    )  # fmt: skip
+    __slots__ = ("_limits", "ages", "current", "still", "sure", "until")
+
+    def __init__(self, limits: Limits | None) -> None:
+        self._limits = limits
+        self.still = 0
+        self.sure = True
+        self.ages = False
+        self.until = float("inf")
+        self.current: Current | None = None
+
+    def doubt(self) -> None:
+        """Say that the counts are about to change: nothing is drawn from what is held now."""
+        self.sure = False
+        self.current = None
+
+    @abstractmethod
+    def anchor(
+        self,
+        seen: Sequence[float],
+        disagreed: Sequence[float],
+        switched: float = 0,
+        twice: float = 0,
+    ) -> None:
+        """Take everything from the counts again.
+
+        Args:
+            seen, disagreed: of every pair.
+            switched, twice: how often the answer changed once, and twice, on the way.
+        """
+
+    @abstractmethod
+    def move(self, added: Added) -> None:
+        """Count one more round."""
+
+    @abstractmethod
+    def renew(self, number: int) -> Current:
+        """Make the distribution of a round; it stays in `current` while it holds."""
+
+    @abstractmethod
+    def distribution(self, number: int) -> list[float]:
+        """The probability of every depth in a round, by the policy alone."""
+
+    @abstractmethod
+    def to_form(self) -> dict[str, Any] | None:
+        """What a snapshot must hold beside the counters to go on with the very same bits."""
+
+    @abstractmethod
+    def restore(self, form: Any, *counts: Any) -> None:
+        """Take what `to_form` gave, unless it does not belong to these counts; see `anchor`."""
+
+    def _limited(self, p: Sequence[float]) -> Current:
+        """A distribution as `current` holds it."""
+        if self._limits is not None:
+            p = self._limits.of(p)
+        sums = list(accumulate(p))
+        self.current = current = (p, sums, sums[-1])
+        return current
+
+
+class CarriedTests(Carried):
+    """The tests of all pairs of one segment, moved by single observations.
+
+    Args:
+        thresholds: `C_j - C_i` in mistakes, as a table.
+        priors: of disagreements and agreements.
+        limits: see `Carried`.
+    """
+
+    __slots__ = ("_noted", "_pairs", "_priors", "_rows", "_thresholds")
 
     def __init__(
         self,
@@ -84,8 +149,8 @@ class Carried(ABC):
         priors: tuple[float, float],
         limits: Limits | None,
     ) -> None:
+        super().__init__(limits)
         count = len(thresholds)
-        self._limits = limits
         self._priors = priors
         self._thresholds = [
             min(max(float(thresholds[i][j]), 0.0), 1.0) for i, j in pair_list(count)
@@ -93,18 +158,6 @@ class Carried(ABC):
         self._rows = [[pair_number(i, j) for j in range(i + 1, count)] for i in range(count - 1)]
         self._pairs: list[PairTest] = []
         self._noted: list[Added] = []
-        self.still = 0
-        self.sure = True
-        self.until = float("inf")
-        self.current: Current | None = None
-
-    @abstractmethod
-    def renew(self, number: int) -> Current:
-        """Make the distribution of a round; it stays in `current` until a pair moves."""
-
-    @abstractmethod
-    def distribution(self, number: int) -> list[float]:
-        """The probability of every depth in a round, by the policy alone."""
 
     @abstractmethod
     def _settled(self, steps: int) -> bool:
@@ -117,19 +170,14 @@ class Carried(ABC):
         switched: float = 0,
         twice: float = 0,
     ) -> None:
-        """Take every pair from its counts again.
-
-        Args:
-            seen, disagreed: of every pair.
-            switched, twice: how often the answer changed once, and twice, on the way.
-        """
+        """Take every pair from its counts again."""
         del switched, twice  # of use to other policies
         self.sure = False
         first, second = self._priors
-        self._pairs = [
+        self._pairs = self._gathered(
             PairTest(d + first, n - d + second, x)
             for n, d, x in zip(seen, disagreed, self._thresholds, strict=True)
-        ]
+        )
         self._noted = []
         self._stand_still()
         self.sure = True
@@ -143,33 +191,12 @@ class Carried(ABC):
         if self._noted:
             self._catch_up()
         self.current = None  # first, lest an interrupt leaves an old one
-        pairs = self._pairs
-        anchored = False
-        for number, differs in added.pairs:
-            pair = pairs[number]
-            n = pair.n
-            if differs:
-                step = pair.w / pair.a
-                pair.a += 1.0
-                pair.high += step
-                pair.w = step * pair.x * n
-                pair.n = n + 1.0
-                low = pair.low = pair.low - step
-                if low >= pair.least_low and n < pair.until:
-                    continue
-            else:
-                step = pair.w / pair.b
-                pair.b += 1.0
-                pair.low += step
-                pair.w = step * pair.y * n
-                pair.n = n + 1.0
-                high = pair.high = pair.high - step
-                if high >= pair.least_high and n < pair.until:
-                    continue
-            pair.anchor(pair.a, pair.b)
-            anchored = True
-        if anchored:
+        if count_observations(self._pairs, added.pairs):
             self._stand_still()
+
+    def _gathered(self, pairs: Iterable[PairTest]) -> list[PairTest]:
+        """The tests of all pairs as they are kept."""
+        return list(pairs)
 
     def _stand_still(self) -> None:
         """See how many rounds cannot matter any more: powers of two."""
@@ -197,14 +224,6 @@ class Carried(ABC):
             pairs[number].anchor(pairs[number].a, pairs[number].b)
         self._stand_still()
 
-    def _limited(self, p: Sequence[float]) -> Current:
-        """A distribution as `current` holds it."""
-        if self._limits is not None:
-            p = self._limits.of(p)
-        sums = list(accumulate(p))
-        self.current = current = (p, sums, sums[-1])
-        return current
-
     # ---- as a snapshot holds it --------------------------------------------------------------
 
     def to_form(self) -> dict[str, Any]:
@@ -220,12 +239,12 @@ class Carried(ABC):
         self.anchor(*counts)
         fresh, fresh_still = self._pairs, self.still
         try:
-            pairs = [PairTest.from_form(pair) for pair in form["pairs"]]
+            pairs = self._gathered(PairTest.from_form(pair) for pair in form["pairs"])
             noted = [
                 Added(0, tuple((int(k), bool(d)) for k, d in moves)) for moves in form["noted"]
             ]
             still = int(form["still"])
-            self._pairs = [PairTest.from_form(pair) for pair in form["pairs"]]
+            self._pairs = self._gathered(PairTest.from_form(pair) for pair in form["pairs"])
             self._noted = noted[:]
             if noted:
                 self._catch_up()
@@ -241,7 +260,7 @@ class Carried(ABC):
         self.current = None
 
 
-class FastTs(Carried):
+class FastTs(CarriedTests):
     """`UssTs` or `UssTsJump` for one cascade.
 
     >>> fast = FastTs(UssTs(), [[0.0, 0.25], [0.0, 0.0]])
@@ -323,3 +342,48 @@ class FastTs(Carried):
             arriving *= failing
         result.append(arriving)
         return result
+
+
+class LateTs(FastTs):
+    """The same for many stages: pairs count what they have missed when a walk comes to them.
+
+    >>> late = LateTs(UssTs(), [[0.0, 0.25], [0.0, 0.0]])
+    >>> late.anchor([1], [0]); late.move(Added(0b11, ((0, False),)))
+    >>> late.distribution(3)
+    [0.578125, 0.421875]
+    """
+
+    __slots__ = ()
+
+    def _gathered(self, pairs: Iterable[PairTest]) -> list[PairTest]:
+        return LatePairs(pairs)
+
+    @property
+    def _late(self) -> LatePairs:
+        assert isinstance(self._pairs, LatePairs)
+        return self._pairs
+
+    def move(self, added: Added) -> None:
+        """Note a round."""
+        if self.still:
+            super().move(added)
+            return
+        if self._noted:
+            self._catch_up()
+        self.current = None
+        if self._late.note(added):
+            self._stand_still()
+
+    def distribution(self, number: int) -> list[float]:
+        """The probability of every depth, by the policy alone; the same in all rounds."""
+        sure, self.sure = self.sure, False  # pairs may move now
+        found = super().distribution(number)
+        self.sure = sure
+        return found
+
+    def to_form(self) -> dict[str, Any]:
+        """The carried numbers, with nothing missed."""
+        sure, self.sure = self.sure, False
+        self._late.count_all()
+        self.sure = sure
+        return super().to_form()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stopwise.live.counters.carried import Carried, Current, Limits
+from stopwise.live.counters.carried import CarriedTests, Current, Limits
 from stopwise.live.counters.pair_test import PairTest
 from stopwise.live.pairs import Added, pair_number
 from stopwise.policies.voi import (
@@ -27,7 +27,7 @@ _CLOSE = 1e-9
 """Two sides nearer than this, as a share of the larger, are computed once more from the counts."""
 
 
-class CarriedVoi(Carried):
+class CarriedVoi(CarriedTests):
     """`UssVoiAnytime` for one cascade.
 
     >>> voi = CarriedVoi(UssVoiAnytime(), [[0.0, 0.25], [0.0, 0.0]])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stopwise.costs import Costs
-from stopwise.live.counters.carried import Carried, FastTs, Limits
+from stopwise.live.counters.carried import Carried, FastTs, LateTs, Limits
 from stopwise.live.counters.carried_voi import CarriedVoi
+from stopwise.live.counters.late_pairs import MANY_STAGES
 from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_jump import UssTsJump
@@ -23,8 +24,9 @@ def carrier(policy: Policy, costs: Costs, limits: Limits | None) -> Callable[[],
     True
     """
     thresholds = costs.thresholds.tolist()
+    kind = LateTs if costs.stage_count >= MANY_STAGES else FastTs
     if type(policy) is UssTs or (type(policy) is UssTsJump and policy.temper == 1.0):
-        return lambda: FastTs(policy, thresholds, limits)
+        return lambda: kind(policy, thresholds, limits)
     if type(policy) is UssVoiAnytime:
         return lambda: CarriedVoi(policy, thresholds, limits)
     return None

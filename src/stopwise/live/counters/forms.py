@@ -21,8 +21,9 @@ def counters_to_form(counters: SegmentCounters) -> dict[str, Any]:
     segments = {}
     for name, tally in counters.tallies.items():
         form: dict[str, Any] = {"counters": tally.to_counters()}
-        if tally.fast is not None:
-            form["carried"] = tally.fast.to_form()
+        carried = None if tally.fast is None else tally.fast.to_form()
+        if carried is not None:
+            form["carried"] = carried
         segments[name] = form
     form = {"begun": counters.begun, "segments": segments}
     if len(counters.tallies) > 1:

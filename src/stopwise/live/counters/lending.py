@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stopwise.evidence import Evidence
 from stopwise.live.counters.tally import Tally, real_evidence
 
@@ -55,16 +57,35 @@ def lent_counts(
     >>> lent_counts(own, pool, 8.0, own.layout.seen, own.layout.disagreed)
     ([8.0], [0.0])
     """
-    n, d = [], []
-    for own_n, own_d, all_n, all_d in zip(
+    return lend(
         tally.of_pairs(seen), tally.of_pairs(disagreed),
-        pool.of_pairs(seen), pool.of_pairs(disagreed), strict=True,
-    ):  # fmt: skip
+        pool.of_pairs(seen), pool.of_pairs(disagreed), strength,
+    )  # fmt: skip
+
+
+def lend(
+    seen: Sequence[float],
+    disagreed: Sequence[float],
+    all_seen: Sequence[float],
+    all_disagreed: Sequence[float],
+    strength: float,
+) -> tuple[list[float], list[float]]:
+    """The same from counts of pairs: of the segment, and of all segments together.
+
+    >>> lend([0], [0], [40], [10], 8.0)
+    ([8.0], [2.0])
+    """
+    n, d = [], []
+    for own_n, own_d, all_n, all_d in zip(seen, disagreed, all_seen, all_disagreed, strict=True):
         # What the others have; discounted sums carry rounding, which must not turn negative.
         lent = all_n - own_n
         if lent > 0:
-            share = min(1.0, strength / lent)
-            more = min(max(all_d - own_d, 0.0), lent)
+            share = strength / lent if lent > strength else 1.0
+            more = all_d - own_d
+            if more < 0:
+                more = 0.0
+            elif more > lent:
+                more = lent
             n.append(own_n + share * lent)
             d.append(own_d + share * more)
         else:

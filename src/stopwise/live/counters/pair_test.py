@@ -11,6 +11,7 @@ number of steps.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _SHRINK = 1 / 16
@@ -144,3 +145,40 @@ class PairTest:
             other.x,
             other.y,
         ) and abs(self.low - other.low) <= 1e-9
+
+
+def count_observations(pairs: Sequence[PairTest], observations: Iterable[tuple[int, bool]]) -> bool:
+    """Count observations, each of a pair by its number: whether it disagreed.
+
+    Returns:
+        Whether SciPy had to be asked again for any of them.
+
+    >>> test = PairTest(1.0, 1.0, 0.25)
+    >>> count_observations([test], [(0, False)]), test.low
+    (False, 0.4375)
+    """
+    anchored = False
+    for number, differs in observations:
+        pair = pairs[number]
+        n = pair.n
+        if differs:
+            step = pair.w / pair.a
+            pair.a += 1.0
+            pair.high += step
+            pair.w = step * pair.x * n
+            pair.n = n + 1.0
+            low = pair.low = pair.low - step
+            if low >= pair.least_low and n < pair.until:
+                continue
+        else:
+            step = pair.w / pair.b
+            pair.b += 1.0
+            pair.low += step
+            pair.w = step * pair.y * n
+            pair.n = n + 1.0
+            high = pair.high = pair.high - step
+            if high >= pair.least_high and n < pair.until:
+                continue
+        pair.anchor(pair.a, pair.b)
+        anchored = True
+    return anchored

@@ -11,6 +11,7 @@ from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.lending import lent_counts, lent_evidence
+from stopwise.live.counters.recounted import CountRule, PoolCounts
 from stopwise.live.counters.tally import Tally
 from stopwise.live.pairs import Added
 from stopwise.live.record import RoundRecord, added_of
@@ -29,6 +30,8 @@ class TallyKind(TypedDict, total=False):
         strength: how many rounds the other segments' evidence may count for in one segment.
         recorder: a policy that counts rounds in its own way, or None.
         fast: makes the carried distribution of a segment, or None where the policy has none.
+        from_counts: makes the distribution where it cannot be carried, or None where the policy has
+            no quick way from counts.
         most: beyond this many, new segments are counted together.
         abstentions: what it means that a stage gives no answer.
     """
@@ -37,6 +40,7 @@ class TallyKind(TypedDict, total=False):
     strength: float
     recorder: Policy | None
     fast: Callable[[], Carried] | None
+    from_counts: CountRule | None
     most: int
     abstentions: Abstentions
 
@@ -50,8 +54,8 @@ class SegmentTallies:
     """
 
     __slots__ = (
-        "_fast", "_full", "abstentions", "discount", "most", "pool", "recorder", "stage_count",
-        "strength", "tallies",
+        "_fast", "_from_counts", "_full", "_pool_counts", "abstentions", "discount", "most", "pool",
+        "recorder", "stage_count", "strength", "tallies",
     )  # fmt: skip
 
     def __init__(self, count: int, **kind: Unpack[TallyKind]) -> None:
@@ -62,6 +66,10 @@ class SegmentTallies:
         self.most = kind.get("most", 10_000)
         self.abstentions: Abstentions = kind.get("abstentions", "leave out")
         self._fast = kind.get("fast")
+        self._from_counts = rule = kind.get("from_counts")
+        self._pool_counts: PoolCounts | None = None
+        if self.strength > 0 and self.discount == 1.0 and rule is not None:
+            self._pool_counts = rule.pool()
         self._full = False
         self.tallies: dict[str, Tally] = {}
         self.pool = Tally(count)
@@ -100,8 +108,12 @@ class SegmentTallies:
                 (first,) = self.tallies.values()
                 pool = self.empty_pool()
                 pool.add(first)
+                pool.doubt_fast()  # rounds may be on their way into the first
                 if self.strength > 0:
-                    first.fast = found.fast = None
+                    first.fast, found.fast = self._lent(), self._lent()
+                    first.doubt_fast()
+            elif self.strength > 0:
+                found.fast = self._lent()
             # Python runs signal handlers after calls, not between these assignments.
             self.tallies[segment] = found
             self.pool = pool
@@ -115,15 +127,19 @@ class SegmentTallies:
 
     def _new_tally(self) -> Tally:
         tally = self.empty_tally()
-        # Distributions are carried along only where a segment's own rounds alone move them.
-        if (
-            self._fast is not None
-            and self.discount == 1.0
-            and (self.strength == 0 or not self.tallies)
-        ):
-            tally.fast = self._fast()
+        if self.strength == 0 or not self.tallies:  # no other segment lends to it
+            if self._fast is not None and self.discount == 1.0:
+                tally.fast = self._fast()
+            elif self._from_counts is not None:
+                tally.fast = self._from_counts.aging(self.discount)
             tally.renew_fast()
         return tally
+
+    def _lent(self) -> Carried | None:
+        """The carried counts of a new segment to which others lend."""
+        if self._from_counts is None or self._pool_counts is None:
+            return None
+        return self._from_counts.lent(self._pool_counts, self.strength)
 
     def empty_tally(self) -> Tally:
         """The counters of a segment, at zero."""
@@ -131,7 +147,10 @@ class SegmentTallies:
 
     def empty_pool(self) -> Tally:
         """The sum of the segments, at zero."""
-        return Tally(self.stage_count, recorder=self.recorder, abstentions=self.abstentions)
+        pool = Tally(self.stage_count, recorder=self.recorder, abstentions=self.abstentions)
+        pool.fast = self._pool_counts
+        pool.doubt_fast()
+        return pool
 
     def adds(self, record: RoundRecord) -> Added:
         """What a round adds to the counters of pairs, before a policy counts in its own way."""

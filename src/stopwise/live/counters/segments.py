@@ -66,6 +66,7 @@ class SegmentCounters(SegmentTallies):
             strength=self.strength,
             recorder=self.recorder,
             fast=self._fast,
+            from_counts=self._from_counts,
             most=self.most,
             abstentions=self.abstentions,
         )
@@ -86,17 +87,42 @@ class SegmentCounters(SegmentTallies):
         self.count(records, pending, quiet, costs)
         return records
 
+    def count_ordered(self, last: int, costs: Sequence[float]) -> bool:
+        """Count what is pending, where rounds go to a store.
+
+        Args:
+            last: the number of the last round that was queued there.
+            costs: see `count_pending`.
+
+        Returns:
+            False where these are not all the rounds since `order`: some have a record alone, or an
+            interrupt came after one was queued. Then all are to be counted from their records.
+        """
+        pending, quiet = self.pending[:], self.quiet[:]
+        if self.order + len(pending) + len(quiet) == last:
+            self.count([], pending, quiet, costs, order=last)
+            return True
+        if pending or quiet:
+            for tally in self.tallies.values():
+                self._doubt(tally)  # some may have moved it already
+            self.pending.clear()
+            self.quiet.clear()
+            self.moved = self.free = 0
+        return False
+
     @property
     def has_pending(self) -> bool:
         """Whether there are rounds to add up."""
         return bool(self.pending or self.quiet or self.records)
 
     def follow(self) -> bool:
-        """Let the carried distributions follow rounds that have ended; False if there are many."""
+        """Let the carried distributions follow rounds that have ended; False if that is not all."""
         pending, at = self.pending, self.moved
         many = len(pending)
         if many >= _MANY:
             return False
+        if self._pool_counts is not None and len(self.tallies) > 1:
+            return self._follow_lent(self._pool_counts)
         still = 0
         while at < many:
             tally, added, _ = pending[at]
@@ -116,6 +142,28 @@ class SegmentCounters(SegmentTallies):
         self.free = at if at < _MANY else _MANY - 1
         return True
 
+    def _follow_lent(self, shared: Carried) -> bool:
+        """The same where each round moves what all segments are lent, too."""
+        pending = self.pending
+        for at in range(self.moved, len(pending)):
+            tally, added, _ = pending[at]
+            fast = tally.fast
+            if fast is None or not (fast.sure and shared.sure):
+                return False
+            fast.sure = shared.sure = False
+            fast.move(added)
+            shared.move(added)
+            self.moved = at + 1
+            fast.sure = shared.sure = True
+        self.free = self.moved
+        return shared.sure
+
+    def renew_lent(self) -> None:
+        """Take what segments are lent from the counts again, where that is not sure."""
+        shared = self._pool_counts
+        if shared is not None and shared is self.pool.fast and not shared.sure:
+            self.pool.renew_fast()
+
     def count(
         self,
         records: Sequence[RoundRecord],
@@ -134,31 +182,30 @@ class SegmentCounters(SegmentTallies):
             order: the number of the last record, where they go to a store.
         """
         self.settle()
-        changed: dict[int, tuple[Tally, Tally]] = {}
+        changed: dict[Tally, list[Any]] = {}
         moves: list[tuple[Carried, Added]] = []
-        if self.discount != 1.0:  # then all are pending, in their order
-            for tally, added, advised in pending:
-                copy = _copy(tally, changed)
-                copy.values = copy.with_recent(added, costs, advised)
-        elif pending or quiet:
+        if pending or quiet:
             for (tally, added, advised), times in _counted(pending, quiet):
-                copy = _copy(tally, changed)
-                copy.values = copy.with_rounds(added, times, costs, advised)
+                tally.add_rounds(_copy(tally, changed), added, times, costs, advised)
+            if self.discount != 1.0:  # then all are pending, in their order
+                for tally, values in changed.items():
+                    tally.add_recent(values, [one[1] for one in pending if one[0] is tally])
         for tally, added, _ in pending[self.moved :]:
-            if tally.fast is not None and added.pairs:
+            if tally.fast is not None and (added.pairs or tally.fast.ages):
                 moves.append((tally.fast, added))
         for record in records:
             tally = self.tally(record.segment)
-            copy = _copy(tally, changed)
-            added = copy.what_adds(record)
-            copy.values = copy.with_round(record, added)
-            if tally.fast is not None and added.pairs:
+            added = tally.what_adds(record)
+            tally.add_round(_copy(tally, changed), record, added)
+            if tally.fast is not None and (added.pairs or tally.fast.ages):
                 moves.append((tally.fast, added))
+        if self._pool_counts is not None and len(self.tallies) > 1:
+            moves += [(self._pool_counts, added) for _, added in moves]
         # One that is not sure now will be taken from the counts again: it need not be moved.
         moves = [(fast, added) for fast, added in moves if fast.sure]
         for fast, _ in moves:
-            fast.sure = False
-        changes = [(tally, copy.values) for tally, copy in changed.values()]
+            fast.doubt()
+        changes = list(changed.items())
         held = (len(pending), len(quiet), 0 if order is not None else len(records))
         self._replace(changes, held, order)
         for fast, added in moves:
@@ -178,7 +225,7 @@ class SegmentCounters(SegmentTallies):
         tally = self.tally(segment)
         pairs = zip(tally.values, delta.values, strict=True)
         changes = [(tally, [mine + theirs for mine, theirs in pairs])]
-        tally.doubt_fast()
+        self._doubt(tally)
         self._replace(changes, mark=mark)
         tally.renew_fast()
 
@@ -188,7 +235,7 @@ class SegmentCounters(SegmentTallies):
         self.check_evidence(evidence)
         tally = self.tally(segment)
         changes = [(tally, tally.with_evidence(evidence))]
-        tally.doubt_fast()
+        self._doubt(tally)
         self._replace(changes)
         tally.renew_fast()
 
@@ -202,9 +249,13 @@ class SegmentCounters(SegmentTallies):
         self.settle()
         values = checked_counters(self.stage_count, counters)
         tally = self.tally(segment)
-        tally.doubt_fast()
+        self._doubt(tally)
         self._replace([(tally, values)])
         tally.renew_fast()
+
+    def _doubt(self, tally: Tally) -> None:
+        tally.doubt_fast()
+        self.pool.doubt_fast()
 
     def _replace(
         self,
@@ -263,12 +314,9 @@ class SegmentCounters(SegmentTallies):
             tally = self.tally(segment)
             copy = self.empty_tally()
             copy.values = checked_counters(self.stage_count, counters)
-            for record in queued:
-                if record.segment == segment:
-                    copy.apply(record)
+            copy.apply(*(record for record in queued if record.segment == segment))
             changes.append((tally, copy.values))
-            if tally.fast is not None:
-                tally.fast.sure = False
+            self._doubt(tally)
         self._replace(changes)
         for tally, _ in changes:
             tally.renew_fast()
@@ -290,11 +338,9 @@ def _counted(pending: Sequence[Pending], quiet: Sequence[Pending]) -> Iterable[t
     return Counter([*pending, *quiet]).items()
 
 
-def _copy(tally: Tally, copies: dict[int, tuple[Tally, Tally]]) -> Tally:
-    """The copy of a tally that is worked on."""
-    found = copies.get(id(tally))
+def _copy(tally: Tally, copies: dict[Tally, list[Any]]) -> list[Any]:
+    """The copy of a tally's counters that is worked on."""
+    found = copies.get(tally)
     if found is None:
-        copy = Tally(tally.stage_count, tally.discount, tally.recorder, tally.abstentions)
-        copy.values = tally.values
-        found = copies[id(tally)] = (tally, copy)
-    return found[1]
+        found = copies[tally] = tally.values[:]
+    return found

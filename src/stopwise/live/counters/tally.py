@@ -91,10 +91,13 @@ class Tally:
         """How often each pair disagreed."""
         return self.of_pairs(self.layout.disagreed)
 
-    def pair_counts(self) -> tuple[list[int], list[int], int, int]:
+    def pair_counts(self) -> tuple[list[Any], list[Any], Any, Any]:
         """What policies count: of pairs, and of answers that changed once and twice."""
         values, at = self.values, self.layout
-        return self.seen, self.disagreed, values[at.switched], values[at.switched_twice]
+        if self.discount == 1.0:
+            return self.seen, self.disagreed, values[at.switched], values[at.switched_twice]
+        seen, disagreed = self.of_pairs(at.recent_seen), self.of_pairs(at.recent_disagreed)
+        return seen, disagreed, values[at.recent_switched], values[at.recent_switched_twice]
 
     def evidence(self) -> Evidence:
         """The exact counts, as `Evidence`."""
@@ -128,9 +131,11 @@ class Tally:
             return added_by(record.answered, record.disagreed, record.undecided)
         return added_of(record, self.stage_count, self.abstentions)
 
-    def with_round(self, record: RoundRecord, added: Added) -> list[Any]:
-        """The counters after one more round."""
-        values, at = self.values[:], self.layout
+    # These change a list that nobody else has, a copy of `values`: one for many rounds.
+
+    def add_round(self, values: list[Any], record: RoundRecord, added: Added) -> None:
+        """Add one more round."""
+        at = self.layout
         values[at.rounds] += 1
         values[at.spent] += record.cost
         called, answered = record.called, record.answered
@@ -173,21 +178,26 @@ class Tally:
                 add_item(values, at.items, record.item, last=last, cost=cost, same=same)
         self._add_pairs(values, added, 1)
         if self.discount != 1.0:
-            self._add_recent(values, added)
-        return values
+            self.add_recent(values, (added,))
 
-    def with_rounds(
-        self, added: Added, times: int, costs: Sequence[float], advised: int | None = None
-    ) -> list[Any]:
-        """The counters after equal rounds that went to their depth.
+    def add_rounds(
+        self,
+        values: list[Any],
+        added: Added,
+        times: int,
+        costs: Sequence[float],
+        advised: int | None = None,
+    ) -> None:
+        """Add equal rounds that went to their depth; what loses weight is added by `add_recent`.
 
         Args:
+            values: the counters.
             added: what each of them adds.
             times: how many they are.
             costs: of rounds, by their last stage.
             advised: the depth that enforcing would have drawn, where that is only noted.
         """
-        values, at = self.values[:], self.layout
+        at = self.layout
         last = added.last
         values[at.rounds] += times
         values[at.spent] += costs[last] * times
@@ -206,15 +216,6 @@ class Tally:
                 values[at.advised_known] += times
                 values[at.advised_same] += times * same
         self._add_pairs(values, added, times)
-        return values
-
-    def with_recent(
-        self, added: Added, costs: Sequence[float], advised: int | None = None
-    ) -> list[Any]:
-        """The same after one such round, where older ones lose weight."""
-        values = self.with_rounds(added, 1, costs, advised)
-        self._add_recent(values, added)
-        return values
 
     def _add_pairs(self, values: list[Any], added: Added, times: int) -> None:
         seen, disagreed = self.layout.seen, self.layout.disagreed
@@ -230,21 +231,30 @@ class Tally:
         for stage in added.uncounted:
             values[self.layout.uncounted + stage] += times
 
-    def _add_recent(self, values: list[Any], added: Added) -> None:
+    def add_recent(self, values: list[Any], rounds: Iterable[Added]) -> None:
+        """Add rounds, in their order, to the counters in which older rounds lose weight."""
         at, d = self.layout, self.discount
-        start, end = at.recent_seen, at.recent_disagreed + at.pairs
-        values[start:end] = [value * d for value in values[start:end]]
-        for number, differs in added.pairs:
-            values[at.recent_seen + number] += 1.0
-            values[at.recent_disagreed + number] += float(differs)
-        values[at.recent_switched] = values[at.recent_switched] * d + added.switched
-        values[at.recent_switched_twice] = (
-            values[at.recent_switched_twice] * d + added.switched_twice
-        )
+        start, middle, end = at.recent_seen, at.recent_disagreed, at.recent_disagreed + at.pairs
+        seen, disagreed = values[start:middle], values[middle:end]
+        switched, twice = values[at.recent_switched], values[at.recent_switched_twice]
+        for added in rounds:
+            seen = [value * d for value in seen]
+            disagreed = [value * d for value in disagreed]
+            for number, differs in added.pairs:
+                seen[number] += 1.0
+                if differs:
+                    disagreed[number] += 1.0
+            switched = switched * d + added.switched
+            twice = twice * d + added.switched_twice
+        values[start:middle], values[middle:end] = seen, disagreed
+        values[at.recent_switched], values[at.recent_switched_twice] = switched, twice
 
-    def apply(self, record: RoundRecord) -> None:
-        """Count a finished round."""
-        self.values = self.with_round(record, self.what_adds(record))
+    def apply(self, *records: RoundRecord) -> None:
+        """Count finished rounds."""
+        values = self.values[:]
+        for record in records:
+            self.add_round(values, record, self.what_adds(record))
+        self.values = values
 
     def add(self, other: Tally) -> None:
         """Add another tally's counters; recent counts are added as they stand."""
@@ -273,7 +283,7 @@ class Tally:
     def doubt_fast(self) -> None:
         """Say that the carried distribution is not sure: the counts are about to change."""
         if self.fast is not None:
-            self.fast.sure = False
+            self.fast.doubt()
 
     def renew_fast(self) -> None:
         """Take the carried distribution from the counts again."""

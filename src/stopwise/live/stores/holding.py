@@ -11,7 +11,8 @@ try:
 except ImportError:  # not on Windows: there, running two writers is not caught
     fcntl = None  # type: ignore[assignment]
 
-_TRIES, _BETWEEN = 6, 0.02  # a learner that was dropped lets go a moment later, in its thread
+# A learner that was dropped lets go a moment later, in its thread: on a busy machine, a long one.
+_TRIES, _TRIES_HERE, _BETWEEN = 6, 30, 0.02
 _HELD: dict[tuple[int, int], int] = {}  # which process of this family holds a file
 
 
@@ -29,10 +30,15 @@ def hold(file: int) -> str | None:
         return None
     found = os.fstat(file)
     place = (found.st_dev, found.st_ino)
-    for _ in range(_TRIES):
+    for turn in range(_TRIES_HERE):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            own = _HELD.get(place) == os.getpid()
+            if turn >= _TRIES and not own:
+                return "another process"
+            if own and turn % _TRIES == _TRIES - 1:
+                gc.collect()  # it may have been dropped while its thread was at work
             time.sleep(_BETWEEN)
             if _HELD.get(place) == os.getpid():
                 # A learner that was dropped while its thread wrote is freed only when cycles are.
@@ -40,8 +46,7 @@ def hold(file: int) -> str | None:
         else:
             _HELD[place] = os.getpid()
             return None
-    own = _HELD.get(place) == os.getpid()
-    return "another learner of this process" if own else "another process"
+    return "another learner of this process"
 
 
 def let_go(file: int) -> None:

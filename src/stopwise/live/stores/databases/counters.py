@@ -110,8 +110,7 @@ class SqlCounters:
             empty: counters at zero, which they are added to first.
             watch: where drift is watched for.
         """
-        for record in records:
-            empty.apply(record)
+        empty.apply(*records)
         if empty.discount != 1.0:
             # Older rounds lose weight with every round; within the batch `empty` has seen to it.
             connection.query(

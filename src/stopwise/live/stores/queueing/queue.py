@@ -13,16 +13,17 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
+from stopwise.live.interrupts import start_thread
 from stopwise.live.record import RoundRecord
 from stopwise.live.stores.base import Changes, Store, StoreError
 from stopwise.live.stores.queueing.draining import drain_at_exit, forget
+from stopwise.live.stores.queueing.moments import QueuedMoments
 from stopwise.live.stores.queueing.thread import UNWRITTEN, let_store_go, run_queue
-from stopwise.live.stores.queueing.waiting import Result, WhenDone, report_to_loop
+from stopwise.live.stores.queueing.waiting import Result, WhenDone, closed_error, report_to_loop
 from stopwise.live.watching.drift import DriftAlarm
 
 _LOG = logging.getLogger("stopwise.live")
 _BATCH = 1024
-_APART = 16
 _SLOWEST_RETRY = 5.0
 AWAY = 1.0
 """Seconds without an answer after which writing behind does not wait for a store."""
@@ -50,8 +51,9 @@ class RoundQueue:
         self.failures = 0
         self.last_error: BaseException | None = None
         self.closed = False
+        self.closing = False  # no round is taken any more; set under the owner's lock
         self._absorb = absorb
-        # Each with its number: read without the lock, a place in a deque says nothing.
+        # Each with its number: a place in a deque that others change says nothing.
         self.rounds: deque[tuple[int, RoundRecord]] = deque()
         self.last = 0  # the number of the last round that was queued
         self.kept = 0  # the number of the last round that the store has
@@ -70,9 +72,7 @@ class RoundQueue:
         self._waiting: list[tuple[int, WhenDone]] = []
         self.ended = False
         self._draining = False
-        # When some of the rounds were queued, by their numbers: every `_APART`th is enough.
-        self._queued_at: deque[tuple[int, float]] = deque()
-        self._newest = 0
+        self._moments = QueuedMoments()
         self._idle = True  # nothing was queued when the thread last looked
         self._takes = 0.0  # seconds that a write took lately
         self._in_a_row = 0
@@ -80,12 +80,18 @@ class RoundQueue:
 
     # ---- the learner's side ------------------------------------------------------------------
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a round can be queued; else `check_room` says why not."""
+        full = self.last - self.kept >= self.store.writing.queue
+        return not (full or self.closed or self.closing)
+
     def check_room(self) -> None:
         """Refuse a round where too many are waiting, or after `close`."""
-        if self.closed:
+        if self.closed or self.closing:
             raise StoreError("store: this learner is closed, so the round is not recorded")
-        waiting = self.last - self.kept
-        if waiting >= self.store.writing.queue:
+        if not self.has_room:
+            waiting = self.last - self.kept
             error = self.last_error
             raise StoreError(
                 f"store: {waiting} rounds are waiting to be written, so this one is not"
@@ -95,9 +101,7 @@ class RoundQueue:
     def wake(self) -> None:
         """Wake the thread for a round that was queued and that nobody waits for."""
         last, writing = self.last, self.store.writing
-        if self._idle or last >= self._newest + _APART:
-            self._newest = last
-            self._queued_at.append((last, time.monotonic()))
+        self._moments.note(last, always=self._idle)
         if self._idle or last % writing.rounds == 0 or writing.durability == "round":
             self._idle = False
             with self._lock:
@@ -107,15 +111,7 @@ class RoundQueue:
 
     def waited(self) -> float:
         """For how many seconds the oldest round that is not kept has waited, or a few less."""
-        if self.last <= self.kept:
-            return 0.0
-        first, at = self.kept + 1, None
-        with contextlib.suppress(RuntimeError):  # another thread queues at this moment
-            for number, moment in self._queued_at:
-                if at is not None and number > first:
-                    break
-                at = moment
-        return 0.0 if at is None else time.monotonic() - at
+        return self._moments.waited(self.kept + 1) if self.last > self.kept else 0.0
 
     def since(self, number: int) -> list[RoundRecord]:
         """The rounds that were queued after this one; the owner holds its lock."""
@@ -129,8 +125,7 @@ class RoundQueue:
 
     def wait(self, number: int, timeout: float | None = None) -> None:
         """Wait until a round is kept, or raise why it is not; it stays queued then."""
-        result = Result()
-        self.when_kept(number, result.set)
+        self.when_kept(number, (result := Result()).set)
         result.get(timeout)
 
     async def wait_async(self, number: int) -> None:
@@ -171,12 +166,13 @@ class RoundQueue:
     def when_kept(self, number: int, report: WhenDone) -> None:
         """Call back with None once a round is kept, or with why the next try failed."""
         with self._lock:
-            if self.kept < number:
+            kept = self.kept >= number
+            if not (kept or self.ended):
                 self._waiting.append((number, report))
                 self._start()
                 self._state.notify_all()
                 return
-        report(None)
+        report(None if kept else closed_error())
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Run something in the thread of the store, between batches, and give what it returns."""
@@ -184,6 +180,8 @@ class RoundQueue:
             return function()
         result = Result()
         with self._lock:
+            if self.ended:
+                raise closed_error()
             self._calls.append((function, result))
             self._start()
             self._state.notify_all()
@@ -236,6 +234,15 @@ class RoundQueue:
             self.ended = True
             self._state.notify_all()
 
+    def refuse_rest(self) -> None:
+        """Answer what came after the last step of the thread: nobody else will; locked."""
+        left: list[WhenDone] = [result.set for _, result in self._calls]
+        left += [report for _, report in self._waiting]
+        self._calls, self._waiting = deque(), []
+        for tell in left:
+            with contextlib.suppress(RuntimeError):  # a loop that was closed meanwhile
+                tell(closed_error())
+
     # ---- the thread --------------------------------------------------------------------------
 
     def _start(self) -> None:
@@ -245,7 +252,7 @@ class RoundQueue:
                 target=run_queue, args=(weakref.ref(self), self._state), daemon=True,
                 name="stopwise store",
             )  # fmt: skip
-            self._thread.start()
+            start_thread(self._thread)
 
     def written_by(self, thread: threading.Thread) -> bool:
         """Whether this is the thread that writes.
@@ -317,9 +324,7 @@ class RoundQueue:
             _LOG.warning("what others wrote could not be read: %s", error)
         self._in_a_row = 0
         self.last_error = None
-        queued = self._queued_at
-        while len(queued) > 1 and queued[1][0] <= last + 1:
-            queued.popleft()
+        self._moments.forget(last)
         self._takes = max(time.monotonic() - begun, 0.9 * self._takes)
         if not self._draining:
             self._absorb(changes, alarms)

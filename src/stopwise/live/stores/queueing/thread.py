@@ -29,6 +29,9 @@ class WrittenQueue(Protocol):
     def due(self) -> float:
         """Seconds until there is something to do."""
 
+    def refuse_rest(self) -> None:
+        """Answer those who still wait: there is nothing left to do."""
+
     def survive(self, error: BaseException) -> None:
         """Go on after an error that nobody expected."""
 
@@ -59,6 +62,7 @@ def run_queue(queue: weakref.ref[WrittenQueue], state: threading.Condition) -> N
             # Looked at under the condition: what came meanwhile must not be slept over.
             if found.ended:
                 UNWRITTEN.discard(found)
+                found.refuse_rest()
                 return
             rest = found.due()
             if found.last <= found.kept:

@@ -50,6 +50,15 @@ class Result:
         return self._value
 
 
+def closed_error() -> StoreError:
+    """What those are told who ask for something when the thread has ended.
+
+    >>> closed_error()
+    StoreError('store: this learner is closed')
+    """
+    return StoreError("store: this learner is closed")
+
+
 def report_to_loop() -> tuple[WhenDone, asyncio.Future[None]]:
     """A report that may come from any thread, and a future of this loop that it settles."""
     loop = asyncio.get_running_loop()
