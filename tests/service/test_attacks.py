@@ -194,7 +194,7 @@ def test_script_in_answers_and_names_is_text(make: Maker, upstream: FakeUpstream
     body = {"model": "support", "messages": [{"role": "user", "content": evil}]}
     client.post("/v1/chat/completions", json=body)
     service.keys._known.clear()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while service._tasks and time.monotonic() < end:
         client.get("/healthz")
     service.recorder.drain()
@@ -267,7 +267,7 @@ def test_a_flood_of_segments_ends_in_one(make: Maker, upstream: FakeUpstream) ->
     for at in range(40):
         asked = client.post("/v1/chat/completions", json=ASK, headers={"x-segment": f"s{at}"})
         assert asked.status_code == 200
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while service._tasks and time.monotonic() < end:
         client.get("/healthz")
     assert service.recorder.drain()

@@ -181,7 +181,7 @@ def test_a_client_that_leaves_a_plain_request(live: Live, upstream: FakeUpstream
                 )
 
     asyncio.run(leave())
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while "large" not in upstream.cancelled and time.monotonic() < end:
         time.sleep(0.02)
     assert "large" in upstream.cancelled
@@ -205,7 +205,7 @@ def test_a_client_that_leaves_while_another_stage_stands_in(
                 )
 
     asyncio.run(leave())
-    end = time.monotonic() + 4
+    end = time.monotonic() + 30
     while "large" not in upstream.cancelled and time.monotonic() < end:
         time.sleep(0.02)
     assert "large" in upstream.cancelled  # nobody waits for it, so nobody pays for it
