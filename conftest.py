@@ -5,6 +5,7 @@ Where numba is not installed, what is compiled is left out and everything else i
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import re
@@ -45,6 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("numba"):
                 item.add_marker(pytest.mark.skip(reason="too slow without numba"))
+
+
+def pytest_collection_finish() -> None:
+    """What collecting the tests has made stays: looking through it for cycles takes a second."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

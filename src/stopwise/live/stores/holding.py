@@ -13,6 +13,7 @@ except ImportError:  # not on Windows: there, running two writers is not caught
 
 # A learner that was dropped lets go a moment later, in its thread: on a busy machine, a long one.
 _TRIES, _TRIES_HERE, _BETWEEN = 6, 30, 0.02
+_COLLECT_AT = (2, 25)  # not in every try: with much in memory it takes a second
 _HELD: dict[tuple[int, int], int] = {}  # which process of this family holds a file
 
 
@@ -37,12 +38,9 @@ def hold(file: int) -> str | None:
             own = _HELD.get(place) == os.getpid()
             if turn >= _TRIES and not own:
                 return "another process"
-            if own and turn % _TRIES == _TRIES - 1:
-                gc.collect()  # it may have been dropped while its thread was at work
+            if own and turn in _COLLECT_AT:
+                gc.collect()  # one dropped while its thread was at work is freed when cycles are
             time.sleep(_BETWEEN)
-            if _HELD.get(place) == os.getpid():
-                # A learner that was dropped while its thread wrote is freed only when cycles are.
-                gc.collect()
         else:
             _HELD[place] = os.getpid()
             return None
