@@ -29,6 +29,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize="CI" in os.environ,
+    max_examples=50 if "CI" in os.environ else 100,
 )
 settings.load_profile("stopwise")
 

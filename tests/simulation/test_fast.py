@@ -113,7 +113,7 @@ def random_problem(rng: np.random.Generator, count: int) -> Problem:
     )
 
 
-@pytest.mark.parametrize("count", range(2, 13))
+@pytest.mark.parametrize("count", [2, 3, 4, 6, 8, 12])
 def test_law_on_random_problems(count: int) -> None:
     rng = np.random.default_rng(100 + count)
     for at, stream in enumerate(("independent", "round-robin")):
