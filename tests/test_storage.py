@@ -79,3 +79,14 @@ def test_whole_files_are_written_in_one_place() -> None:
                 found.add(path.relative_to(package).as_posix())
     assert found <= allowed
     assert found >= {"simulation/kernels/cache.py"}, "the search finds what there is"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_is_written_to_and_stays_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, "page")
+    assert os.read(reader, 10) == b"page"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)

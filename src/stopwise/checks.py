@@ -6,7 +6,10 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
+
+import numpy as np
 
 
 class StopwiseError(ValueError):
@@ -32,6 +35,23 @@ def fail(field: str, got: object, accepted: str) -> StopwiseError:
     if len(text) > 120:
         text = text[:117] + "..."
     return StopwiseError(f"{field}: got {text}, but need {accepted}")
+
+
+def take_plain_numbers(settings: Any) -> None:
+    """In a frozen dataclass, put Python's own numbers in the place of NumPy's: JSON knows no other.
+
+    >>> import dataclasses
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Settings:
+    ...     half_life: float
+    ...     def __post_init__(self): take_plain_numbers(self)
+    >>> Settings(np.int64(100))
+    Settings(half_life=100)
+    """
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if isinstance(value, np.generic):
+            object.__setattr__(settings, field.name, value.item())
 
 
 def finite_number(field: str, value: object, accepted: str = "a finite number") -> float:

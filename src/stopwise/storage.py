@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from pathlib import Path
 
 from stopwise.checks import StopwiseError
@@ -12,8 +13,9 @@ from stopwise.checks import StopwiseError
 def write_whole(path: str | Path, data: str | bytes, *, private: bool = False) -> None:
     """Write beside the target, flush to disk, rename over it, flush the folder.
 
-    A link is followed, so that it stays one; an existing file keeps its mode. The name of the
-    temporary file cannot be guessed, and it is never opened through a link. Text becomes UTF-8.
+    A link is followed, so that it stays one; an existing file keeps its mode; a device or a pipe,
+    such as /dev/stdout, is written to and never replaced. The name of the temporary file cannot be
+    guessed, and it is never opened through a link. Text becomes UTF-8.
 
     Args:
         private: make a new file readable by its owner alone.
@@ -27,11 +29,23 @@ def write_whole(path: str | Path, data: str | bytes, *, private: bool = False) -
     content = data.encode("utf-8") if isinstance(data, str) else data
     target = Path(os.path.realpath(path))
     try:
+        if _is_device(path):
+            Path(path).write_bytes(content)
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
         _replace(target, content, _mode(target, private))
         flush_folder(target.parent)
     except OSError as error:
         raise StopwiseError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _is_device(path: str | Path) -> bool:
+    """Whether something is there that is neither a file nor a folder."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _mode(target: Path, private: bool) -> int | None:

@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from service_helpers import Maker
 
+from stopwise.service.database.connection import StoreUnavailableError
+from stopwise.service.pages import looking
+
 ROUNDS = "/api/v1/cascades/support/rounds"
 HALF = "a \ud800 b"
 
@@ -184,3 +187,46 @@ def test_no_body_of_a_client_is_a_fault(make: Maker, upstream: FakeUpstream) -> 
 
     send()
     assert {200, 400} <= seen
+
+
+def test_a_tool_call_as_the_protocol_has_it_is_shown(make: Maker) -> None:
+    client, service = make(
+        models=["rule", "person"], api_only=True, mode="shadow", sample=1.0, server={"keep": "all"}
+    )
+    call = {"id": "1", "type": "function", "function": {"name": "refund", "arguments": "{}"}}
+    url = f"{ROUNDS}/{client.post(ROUNDS).json()['round']}"
+    for stage, output in (
+        ("rule", {"content": None, "tool_calls": [call]}),
+        ("person", {"content": "no", "tool_calls": None}),
+    ):
+        assert client.post(f"{url}/outputs", json={"stage": stage, "output": output}).is_success
+    assert client.post(f"{url}/end").status_code == 200
+    assert service.recorder.drain()
+    assert "refund({})" in client.get("/ui/c/support/disagreements").text
+    assert client.get("/ui/c/support/labels").status_code == 200
+
+
+def test_half_a_letter_names_a_conversation(make: Maker) -> None:
+    client, _ = make(mode="enforce", sticky="conversation")
+    body = b'{"model": "support", "messages": [], "prompt_cache_key": "\\ud800"}'
+    assert client.post("/v1/chat/completions", content=body).status_code < 500
+
+
+def test_a_form_with_too_many_fields_is_refused(make: Maker) -> None:
+    client, _ = make(api_only=True)
+    answer = client.post(
+        "/ui/login",
+        data={f"f{at}": "x" for at in range(101)},
+        headers={"sec-fetch-site": "same-origin"},
+    )
+    assert answer.status_code == 400
+
+
+def test_a_page_says_that_the_store_is_away(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = make(api_only=True)
+
+    def away(service: Any) -> None:
+        raise StoreUnavailableError("the database cannot be reached now")
+
+    monkeypatch.setattr(looking, "cascade_lines", away)
+    assert client.get("/ui/").status_code == 503

@@ -84,6 +84,18 @@ def test_scopes_over_http(make: Maker) -> None:
     assert body["error"]["code"] == "invalid_api_key"
 
 
+def test_revoking_the_last_key_opens_nothing(make: Maker) -> None:
+    client, service = make(api_only=True)
+    key, text = service.keys.create("boss", ["admin"])
+    service.keys.renew()
+    service.keys.revoke(key.id)
+    service.keys.renew()
+    assert client.get("/metrics").status_code == 401
+    headers = {"authorization": f"Bearer {text}"}
+    assert client.get("/metrics", headers=headers).status_code == 401
+    assert client.get("/ui/keys", follow_redirects=False).status_code != 200
+
+
 def test_without_a_key_only_this_machines_names_are_answered(make: Maker) -> None:
     client, _ = make(api_only=True)
     other = client.get("/metrics", headers={"host": "evil.example:8600"})

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from stopwise.abstentions import Abstentions, as_abstentions
-from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.checks import StopwiseError, fail, finite_number, take_plain_numbers
 from stopwise.costs import CALLS, Calls, Costs
 from stopwise.live.limits import check_cost
 from stopwise.policies.base import Policy
@@ -57,6 +57,7 @@ class LearnerSettings:
     calls: Calls | None = None
 
     def __post_init__(self) -> None:
+        take_plain_numbers(self)
         object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
         if self.calls is not None and self.calls not in CALLS:
             raise fail("calls", self.calls, " or ".join(map(repr, CALLS)))

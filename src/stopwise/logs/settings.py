@@ -12,7 +12,14 @@ from typing import Any, Literal, TypedDict
 from numpy.typing import ArrayLike
 
 from stopwise.abstentions import Abstentions, as_abstentions
-from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    finite_number,
+    known_keys,
+    take_plain_numbers,
+    whole_number,
+)
 from stopwise.costs import CALLS, Calls
 
 
@@ -98,6 +105,7 @@ class LogSettings:
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        take_plain_numbers(self)
         if self.stages is not None:
             object.__setattr__(self, "stages", _stage_names(self.stages))
         if self.costs is not None:

@@ -24,7 +24,7 @@ def conversation_of(body: Mapping[str, Any], named: str | None = None) -> str:
     """
     key = named or body.get("prompt_cache_key")
     if isinstance(key, str) and key:
-        return hashlib.sha256(b"named\0" + key.encode()).hexdigest()[:32]
+        return hashlib.sha256(b"named\0" + key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     opening = []
     messages = body.get("messages")
     for message in messages if isinstance(messages, list) else ():

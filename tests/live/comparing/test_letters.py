@@ -150,3 +150,9 @@ def test_a_letter_that_is_spoken_against_was_not_chosen(text):
 )
 def test_a_letter_that_is_stated_stays_chosen(text):
     assert letter().agrees(text, "B")
+
+
+def test_a_long_text_is_read_once():
+    """Reading all that stands before each letter again would take an hour, and time out."""
+    assert letter().agrees("it is B " * 25_000, "B")
+    assert letter().agrees("wrong " + "it is as it is " * 20 + "B is the answer " * 20, "B") is None

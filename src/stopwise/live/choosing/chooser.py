@@ -121,7 +121,6 @@ def deterministic_stage(evidence: Evidence, costs: Costs) -> int:
     """
     seen, thresholds = evidence.seen, costs.thresholds
     # A pair that was never seen rules nothing out, but for a threshold above any disagreement.
-    rates = np.divide(evidence.disagreed, seen, out=np.full(seen.shape, np.inf), where=seen > 0)
-    return first_passing_stage(
-        np.where(thresholds >= 1, np.inf, thresholds), np.where(thresholds >= 1, 0.0, rates)
-    )
+    unseen = np.where(thresholds >= 1, 0.0, np.inf)
+    rates = np.divide(evidence.disagreed, seen, out=unseen, where=seen > 0)
+    return first_passing_stage(thresholds, rates)

@@ -20,6 +20,8 @@ _REJECTED = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(rf"{_CLOSE}\s*\?")
+_NEAR = 200
+_CLAUSE = re.compile(r"[.!?;,\n]")
 _NEGATED = re.compile(
     r"(?:\bnot|n't|\bnever|\bcannot|\bneither|\bnor)\s+(?:[\w']+\s+){0,6}$", re.IGNORECASE
 )
@@ -148,9 +150,14 @@ class _LetterReader:
 
     @staticmethod
     def _rejected(text: str, match: re.Match[str]) -> bool:
+        # What rejects a letter stands in its clause: reading all that comes before, for each letter
+        # of a long text, would take minutes. A clause without end may hold anything.
+        before = text[max(0, match.start() - _NEAR) : match.start()]
+        if len(before) == _NEAR and not _CLAUSE.search(before):
+            return True
         return bool(
             _REJECTED.match(text, match.end())
             or _ASKED.match(text, match.end())
-            or _NEGATED.search(text[: match.start()])
-            or _AGAINST.search(text[: match.start()])
+            or _NEGATED.search(before)
+            or _AGAINST.search(before)
         )

@@ -97,8 +97,12 @@ class Keys:
         self.renew()
         return sorted((key for _, key in self._known.values()), key=lambda key: key.created)
 
+    def any_made(self) -> bool:
+        """Whether a key was ever made, revoked or not: from then on every request needs one."""
+        return bool(self._known)
+
     def any_active(self) -> bool:
-        """Whether a key exists that is not revoked: then every request needs one."""
+        """Whether a key exists that is not revoked."""
         return any(key.revoked is None for _, key in self._known.values())
 
     @property

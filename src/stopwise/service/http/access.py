@@ -40,9 +40,9 @@ async def find_key(request: Request) -> Key | None:
     """The key in the header, of the session, or of this machine; None where there is none."""
     service: Service = request.app.state.service
     keys = service.keys
-    if not keys.any_active() and is_loopback(service.config.server.host):
-        # No key exists and nobody else can reach the port. A page of another site that had its
-        # name point here still sends its own name.
+    if not keys.any_made() and is_loopback(service.config.server.host):
+        # No key was ever made (revoking the last one opens nothing) and nobody else can reach the
+        # port. A page of another site that had its name point here still sends its own name.
         if not is_loopback(_host(request)):
             raise ProtocolError(403, "host: need localhost while no key exists", code="bad_host")
         return LOCAL

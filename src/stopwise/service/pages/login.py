@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from stopwise.openai.errors import ProtocolError
 from stopwise.service.database.sessions import LIFETIME, close_session, open_session
 from stopwise.service.http.access import COOKIE, refuse_other_sites
 from stopwise.service.pages.rendering import render
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 async def form_of(request: Request) -> dict[str, str]:
     """The fields of a form, each once."""
     body = (await request.body()).decode("utf-8", "replace")
-    fields = parse_qs(body, keep_blank_values=True, max_num_fields=100)
+    try:
+        fields = parse_qs(body, keep_blank_values=True, max_num_fields=100)
+    except ValueError:
+        raise ProtocolError(400, "form: need at most 100 fields", code="invalid_value") from None
     return {name: values[-1] for name, values in fields.items()}
 
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from stopwise.checks import StopwiseError
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.pages.rendering import page, render
 from stopwise.service.views.cascade import cascade_view
 from stopwise.service.views.cascades import cascade_lines
@@ -38,6 +39,8 @@ def shown(handler: Page) -> Page:
             return await handler(request)
         except ProtocolError as error:
             return render(request, "error.html", None, error.status, message=str(error))
+        except StoreUnavailableError as error:
+            return render(request, "error.html", None, 503, message=str(error))
         except StopwiseError as error:
             return render(request, "error.html", None, 400, message=str(error))
 

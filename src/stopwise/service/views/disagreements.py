@@ -148,15 +148,27 @@ def text_of_output(output: Any) -> str:
 
     >>> text_of_output({"content": "", "tool_calls": [{"name": "f", "arguments": "{}"}]})
     'f({})'
+    >>> text_of_output({"content": None, "tool_calls": [{"function": {"name": "f"}}]})
+    'f()'
     """
     if output is None:
         return ""
     if isinstance(output, dict) and "content" in output:
-        calls = [f"{call['name']}({call['arguments']})" for call in output.get("tool_calls", ())]
-        return "\n".join(filter(None, [str(output["content"]), *calls]))
+        given = output.get("tool_calls")
+        calls = [_text_of_call(call) for call in given] if isinstance(given, list) else []
+        said = "" if output["content"] is None else str(output["content"])
+        return "\n".join(filter(None, [said, *calls]))
     if isinstance(output, dict) and set(output) == {"decision"}:
         return json.dumps(output["decision"])
     return output if isinstance(output, str) else json.dumps(output, indent=1)
+
+
+def _text_of_call(call: Any) -> str:
+    """A tool call as plain text, as we keep it or as the protocol has it: users report either."""
+    function = call.get("function", call) if isinstance(call, dict) else call
+    if isinstance(function, dict) and "name" in function:
+        return f"{function['name']}({function.get('arguments', '')})"
+    return json.dumps(call)
 
 
 def text_of_request(request: Any) -> str:
