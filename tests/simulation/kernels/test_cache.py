@@ -46,18 +46,25 @@ def test_the_folders_hold_every_compiled_source():
     assert len(fingerprint(COMPILED_FOLDERS)) == 64
 
 
-def test_a_constant_of_a_policy_is_compiled_again(tmp_path):
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_constant_of_a_policy_is_compiled_again(tmp_path, elsewhere):
     pytest.importorskip("numba")
     package = tmp_path / "stopwise"
     shutil.copytree(
         Path(stopwise.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    program = (
-        "import stopwise.simulation.kernels.value.worth as w;"
-        "print(w.rounds_that_count(100.0, 100.0))"
+    (package / "simulation" / "kernels" / "probe.py").write_text(
+        "from numba import njit\n"
+        "from stopwise.simulation.kernels.rules import rounds_that_count\n\n\n"
+        "@njit(cache=True)\n"
+        "def probe(rounds, seen):\n"
+        "    return rounds_that_count(rounds, seen)\n"
     )
+    program = "from stopwise.simulation.kernels.probe import probe; print(probe(100.0, 100.0))"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
+    if elsewhere:
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "kept")
 
     def answer():
         done = subprocess.run(
@@ -67,6 +74,8 @@ def test_a_constant_of_a_policy_is_compiled_again(tmp_path):
         return float(done.stdout)
 
     assert answer() == 800.0
+    assert list(tmp_path.rglob("*.nbc"))  # it is a test
+    assert any((tmp_path / "kept").rglob("*.nbc")) == elsewhere
     voi = package / "policies" / "voi.py"
     voi.write_text(voi.read_text().replace("LATE_CAUTION = 8.0", "LATE_CAUTION = 9.0"))
     assert answer() == 900.0

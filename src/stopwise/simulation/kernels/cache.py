@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +22,7 @@ COMPILED_FOLDERS = (_KERNELS, _KERNELS.parents[1] / "policies")
 def forget_stale_code(folders: Sequence[Path] = COMPILED_FOLDERS) -> None:
     """Remove numba's cache files in the folders and below, unless made from the sources there.
 
-    The fingerprint of the sources is kept in the first folder.
+    The fingerprint of the sources is kept with what was compiled from the first folder.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -33,18 +34,33 @@ def forget_stale_code(folders: Sequence[Path] = COMPILED_FOLDERS) -> None:
     False
     """
     digest = fingerprint(folders)
-    kept = folders[0] / "__pycache__" / "kernels.sha256"
-    # A folder that cannot be written has no cache of its own to go stale: numba keeps it elsewhere,
-    # under a name that carries the place and the time of the source.
+    caches = [cache for folder in folders for cache in _caches(folder)]
+    kept = caches[0] / "kernels.sha256"
+    # A folder that cannot be written keeps no cache, and what lies there is not edited either.
     with contextlib.suppress(OSError):
         if kept.exists() and kept.read_text() == digest:
             return
-        for folder in folders:
+        for cache in caches:
             for pattern in ("*.nbi", "*.nbc"):
-                for compiled in folder.rglob(f"__pycache__/{pattern}"):
+                for compiled in cache.glob(pattern):
                     compiled.unlink(missing_ok=True)
-        kept.parent.mkdir(exist_ok=True)
+        kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(digest)
+
+
+def _caches(folder: Path) -> list[Path]:
+    """Where numba keeps what it compiles from a folder and those below: beside it, or as told."""
+    places = [folder, *(place for place in sorted(folder.rglob("*")) if place.is_dir())]
+    sources = [place.absolute() for place in places if place.name != "__pycache__"]
+    told = os.environ.get("NUMBA_CACHE_DIR")
+    if not told:
+        return [place / "__pycache__" for place in sources]
+    # numba's own names: of the folder, and of where it lies.
+    digests = [hashlib.sha1(str(place).encode(), usedforsecurity=False) for place in sources]
+    return [
+        Path(told) / f"{place.name}_{digest.hexdigest()}"
+        for place, digest in zip(sources, digests, strict=True)
+    ]
 
 
 def fingerprint(folders: Sequence[Path]) -> str:
