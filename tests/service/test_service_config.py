@@ -149,6 +149,7 @@ def broken(**change: Any) -> dict[str, Any]:
             "a URL such as",
         ),
         ({"server": {"listen": "8600"}, **broken()}, "server.listen"),
+        ({"server": {"listen": "my-machine:8600"}, **broken()}, "server.listen"),
         ({"server": {"header_seconds": 1e30}, **broken()}, "server.header_seconds: got 1e+30"),
         ({"server": {"header_seconds": 1e-9}, **broken()}, "at least 0.001 and at most 86400"),
         ({"server": {"listen": "127.0.0.1:99999"}, **broken()}, "server.listen"),
@@ -170,3 +171,8 @@ def test_secrets_are_never_shown_in_errors() -> None:
     with pytest.raises(StopwiseError) as caught:
         config_of({"server": {"store": "postgresq://u:hunter2@h/d"}, **broken()})
     assert "hunter2" not in str(caught.value)
+
+
+def test_localhost_is_this_machine() -> None:
+    config = config_of({"server": {"listen": "localhost:8601"}, **broken()})
+    assert (config.server.host, config.server.port) == ("127.0.0.1", 8601)

@@ -86,6 +86,14 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def _checked_name(where: str, name: str) -> str:
     if not NAME.fullmatch(name):
         raise fail(where, name, NAME_ACCEPTED)
@@ -98,7 +106,8 @@ def _server(table: Table) -> ServerConfig:
     listen = table.text("listen", f"{usual.host}:{usual.port}", accepted)
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
-    if not host or not port.isdigit() or not int(port) < 65536:
+    host = usual.host if host == "localhost" else host  # the server takes numbers, no names
+    if not _is_address(host) or not port.isdigit() or not int(port) < 65536:
         raise fail("server.listen", listen, accepted)
     store = table.text("store", usual.store)
     if not store.startswith(("sqlite:///", "postgresql://", "postgres://")):
