@@ -263,6 +263,28 @@ def test_labels_settle_the_audit(api: tuple[TestClient, Service]) -> None:
     assert 0 < given < 120
 
 
+def test_labels_of_an_earlier_epoch_do_not_end_the_audit(make: Maker) -> None:
+    stages = ["rule", "model", "person"]
+    client, _ = make(models=stages, api_only=True, mode="advise")
+    filled(client)
+    first = client.get(f"{C}/audit").json()["to_label"][0]
+    assert client.post(f"{C}/labels", json={"round": first, "correct": [2]}).status_code == 201
+    client, _ = make(models=stages, api_only=True, mode="advise", comparator="exact")
+    made = dict(filled(client))
+    audit = client.get(f"{C}/audit").json()
+    assert audit["labels"] == 0
+    assert audit["items"] == 60
+    assert set(audit["to_label"]) <= set(made)
+    assert audit["to_label"]
+    # A label of this epoch ends the sample as ever.
+    first = audit["to_label"][0]
+    assert client.post(f"{C}/labels", json={"round": first, "correct": [2]}).status_code == 201
+    filled(client)
+    audit = client.get(f"{C}/audit").json()
+    assert audit["labels"] == 1
+    assert audit["items"] == 60
+
+
 def test_labels_are_checked(api: tuple[TestClient, Service]) -> None:
     client, _ = api
     made, _ = run(client, ["a", "b", None])

@@ -12,7 +12,10 @@ import pytest
 from service_helpers import Maker
 
 import stopwise as sw
+from stopwise.logs.reading.bills import Spread
+from stopwise.logs.reading.costs import CostBounds, mean_bounds
 from stopwise.logs.reporting.headline import disagreement_sentence, headline, title_and_reason
+from stopwise.service.cascades.cost_bounds import mean_low, with_measured_costs
 from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.cascades.verdicts import judged_of
 from stopwise.service.core import Service
@@ -21,16 +24,22 @@ from stopwise.service.http.access import LOCAL
 NAMES = ["rule", "model", "person"]
 
 
-def play(service: Service, errors: tuple[float, ...], rounds: int) -> None:
-    """Rounds of a made-up cascade, as the API would end them."""
-    cascade, dice = service.cascades["support"], random.Random(5)
+def play(
+    service: Service,
+    errors: tuple[float, ...],
+    rounds: int,
+    costs: tuple[float, ...] = (),
+    seed: int = 5,
+) -> None:
+    """Rounds of a made-up cascade, as the API would end them; a call costs one of `costs`."""
+    cascade, dice = service.cascades["support"], random.Random(seed)
     for _ in range(rounds):
         decision = cascade.decide()
         truth = dice.randrange(3)
         told = {
             str(at): {
                 "output": truth if dice.random() >= error else (truth + dice.randrange(1, 3)) % 3,
-                "failed": None, "cost": None, "seconds": 0.0,
+                "failed": None, "cost": dice.choice(costs) if costs else None, "seconds": 0.0,
             }
             for at, error in enumerate(errors)
         }  # fmt: skip
@@ -67,6 +76,54 @@ def test_the_headline_is_that_of_analyze(
     assert "`" not in page
     for part in title_and_reason(found.verdict, readings):
         assert html.escape(part) in page.replace("<code>", "`").replace("</code>", "`")
+
+
+def test_measured_costs_make_nothing_certain_before_analyze(make: Maker) -> None:
+    # Priced by tokens: what a call costs is a mean that the log is judged by too.
+    client, service = make(models=["small", "large"], mode="advise", mistake_cost=0.1)
+    said = []
+    for part in range(11):
+        play(service, (0.0, 0.0), 200 if part == 0 else 20, (0.0005, 0.0035), seed=part)
+        log = polars.read_csv(io.BytesIO(client.get("/api/v1/cascades/support/log").content))
+        found = sw.analyze(log, stages=["small", "large"], mistake_cost=0.1).verdict.pairs[0]
+        judged = judged_of(service.cascades["support"], service.rounds.sums("support"))
+        assert judged is not None
+        pair = judged.verdict.pairs[0]
+        assert 0.8 * found.threshold_low < pair.threshold_low <= found.threshold_low
+        said.append((pair.certain, found.certain))
+    assert (True, False) not in said
+    assert said[0] == (False, False)
+    assert said[-1] == (True, True)
+
+
+@pytest.mark.parametrize(
+    "unfair", ["uncounted:pinned", "uncounted:many choices", "uncounted:budget", "decided"]
+)
+def test_costs_of_calls_that_are_no_fair_sample_prove_nothing(unfair: str) -> None:
+    bounds = CostBounds((1.0, 2.0), (1.0, 2.0), measured=False, own=(1.0, 2.0))
+    all_calls = {"calls:1": 900.0, "cost:1": 1800.0, "cost2:1": 3600.0}
+    assert with_measured_costs(bounds, all_calls, 0.99, goes_on=False).low[1] > 1.8
+    assert with_measured_costs(bounds, all_calls, 0.99, goes_on=True).low[1] == 0
+    all_calls[unfair] = 1.0
+    assert with_measured_costs(bounds, all_calls, 0.99, goes_on=False).low[1] == 0
+    full = {f"full:{name}": value / 2 for name, value in all_calls.items() if name != unfair}
+    assert 1.5 < with_measured_costs(bounds, all_calls | full, 0.99, goes_on=False).low[1] < 2
+
+
+@pytest.mark.parametrize("kind", ["even", "skewed", "rare"])
+@pytest.mark.parametrize("number", [2, 30, 1000, 40_000])
+def test_the_bound_from_sums_lies_below_that_of_each_cost(kind: str, number: int) -> None:
+    dice = np.random.default_rng(3)
+    costs = {
+        "even": np.full(number, 0.002),
+        "skewed": dice.lognormal(-6, 1.2, number),
+        "rare": np.where(dice.random(number) < 0.02, 1.0, 1e-4),
+    }[kind]
+    spread = Spread(costs, np.ones(number))
+    low = mean_low(number, float(costs.sum()), float((costs**2).sum()), 0.001)
+    assert 0 <= low <= mean_bounds(spread, 0.001)[0]
+    if number == 40_000 and kind != "rare":  # one call in fifty pays for all: sums tell little
+        assert low > 0.85 * costs.mean()
 
 
 def test_evidence_from_elsewhere_is_read_by_its_pairs(make: Maker) -> None:

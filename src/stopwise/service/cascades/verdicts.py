@@ -20,6 +20,7 @@ from stopwise.logs.reporting.headline import (
     title_and_reason,
 )
 from stopwise.logs.settings import LogSettings
+from stopwise.service.cascades.cost_bounds import with_measured_costs
 from stopwise.service.cascades.counting import PATTERN, UNTIL
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import Rounds
@@ -91,23 +92,27 @@ def judged_of(
         mistake_cost=cascade.config.mistake_cost,
         abstentions=cascade.config.abstentions,
     )
-    bounds = _bounds_of(counts, settings) if cascade.config.goes_on else None
+    bounds = _bounds_of(counts, settings, cascade.config.goes_on)
+    if cascade.config.priced:  # means of what calls cost are not exact
+        bounds = with_measured_costs(bounds, sums, settings.level, goes_on=cascade.config.goes_on)
     verdict = judge(stages, evidence, costs, doubt=doubt, cost_bounds=bounds)
     if counts is not None and counts.evidence(settings.no_answer) != evidence:
         counts = None  # evidence from elsewhere has no patterns: then the pairs alone are read
     return JudgedCascade(verdict, readings_of(verdict, settings, counts))
 
 
-def _bounds_of(counts: PatternCounts | None, settings: LogSettings) -> CostBounds:
-    """Bounds on what stopping at a stage costs where the next is called if it gives no answer.
+def _bounds_of(counts: PatternCounts | None, settings: LogSettings, goes_on: bool) -> CostBounds:
+    """Costs as given; where the next stage is called if one gives no answer, how often at most.
 
     Without patterns nothing is known of how often that is: then it may be always, so that nothing
     is called certain.
     """
-    if counts is not None:
-        return costs_of(counts, settings)[1]
     assert settings.costs is not None
     own = settings.costs
+    if not goes_on:
+        return CostBounds(own, own, False, own)
+    if counts is not None:
+        return costs_of(counts, settings)[1]
     return CostBounds(own, own, False, own, np.triu(np.ones((len(own), len(own))), 1))
 
 

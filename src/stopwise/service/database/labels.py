@@ -41,11 +41,14 @@ class Labels:
                 (round_id, cascade, time.time(), who, json.dumps(sorted(correct)), note),
             )
 
-    def all(self, cascade: str) -> dict[str, Label]:
-        """Every label of a cascade, by round."""
-        rows = self._database.rows(
-            "SELECT round_id, at, who, correct, note FROM labels WHERE cascade_name = ?", (cascade,)
-        )
+    def all(self, cascade: str, epoch: str | None = None) -> dict[str, Label]:
+        """Every label of a cascade, by round; of the rounds of one epoch where one is given."""
+        query = "SELECT round_id, at, who, correct, note FROM labels WHERE cascade_name = ?"
+        values = [cascade]
+        if epoch is not None:
+            query += " AND round_id IN (SELECT id FROM rounds WHERE cascade_name = ? AND epoch = ?)"
+            values += [cascade, epoch]
+        rows = self._database.rows(query, values)
         return {
             row[0]: Label(row[0], row[1], row[2], tuple(json.loads(row[3])), row[4]) for row in rows
         }

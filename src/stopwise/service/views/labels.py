@@ -89,7 +89,9 @@ def labels_view(service: Service, cascade: RunningCascade, *, blind: bool = True
 
 def current_audit(service: Service, cascade: RunningCascade) -> Audit | None:
     """The audit over the rounds that had ended when the first label was given."""
-    labels = service.labels.all(cascade.name)
+    # A label of an earlier epoch is older than every round of this one: it would end the sample
+    # before it begins.
+    labels = service.labels.all(cascade.name, cascade.epoch)
     until = min((label.at for label in labels.values()), default=None)
     rounds: list[StoredRound] = []
     after = (0.0, "")

@@ -1,0 +1,80 @@
+"""How little measured calls may cost, from the sums that are kept of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from stopwise.logs.reading.costs import CostBounds
+
+_PARTS = np.geomspace(0.01, 0.99, 24)
+"""Parts of the capital to bet: those of `stopwise.logs.reading.costs.mean_bounds`."""
+_CURVES = (-np.log1p(-_PARTS) - _PARTS) / _PARTS**2
+_CLAIMS = 1 - np.geomspace(1e-6, 1, 600)[:-1]
+"""Means that are put to the test, in parts of the mean seen; the largest first."""
+_ROUNDED = math.exp(-1e-3)
+"""`analyze` rounds costs down by up to a thousandth of themselves: this is not to claim more."""
+
+
+def with_measured_costs(
+    bounds: CostBounds, sums: Mapping[str, float], level: float, *, goes_on: bool
+) -> CostBounds:
+    """The same bounds where costs are means of what calls cost, not given.
+
+    `analyze` bets on every cost of the log. Here sums of costs and of their squares are kept and
+    not each cost, so the bound is that of `mean_low`, which lies below that of `analyze`. How much
+    calls cost at most is not known from sums; no claim rests on it.
+
+    Args:
+        sums: of the same epoch and segment.
+        goes_on: whether the next stage is called where one gives no answer.
+    """
+    count = len(bounds.own)
+    # Calls of pinned or uncounted requests, and those made because of what was answered, are no
+    # fair sample of what a stage costs. Where there may be some, only full runs are looked at;
+    # without any of them the stage may be free, and nothing is certain.
+    fair = not goes_on and not any(
+        name == "decided" or name.startswith("uncounted:") for name in sums
+    )
+    tail = (1 - level) / (4 * count * 2)  # as in `stopwise.logs.reading.costs.own_costs`
+    low = [
+        min(own, mean_low(*_sums_of(sums, "" if fair else "full:", at), tail))
+        for at, own in enumerate(bounds.own)
+    ]
+    return replace(bounds, low=tuple(low), high=(math.inf,) * count, measured=True)
+
+
+def _sums_of(sums: Mapping[str, float], kind: str, stage: int) -> tuple[float, float, float]:
+    number, total, squares = (
+        float(sums.get(f"{kind}{name}:{stage}", 0.0)) for name in ("calls", "cost", "cost2")
+    )
+    return number, total, squares
+
+
+def mean_low(number: float, total: float, squares: float, tail: float) -> float:
+    """A lower bound on a mean of costs that is wrong with a chance of at most `tail`.
+
+    It needs no assumption but that costs are not below 0. As in `mean_bounds`, a part b of the
+    capital is bet on every cost x against the claim "the mean is m". With y = b (x / m - 1), which
+    is -b or more, log(1 + y) >= y - c y^2 where c = (-log(1 - b) - b) / b^2, since
+    (y - log(1 + y)) / y^2 falls as y grows. So the sums tell how large the capital is at least. It
+    is larger for smaller claims: what refutes one refutes all below it.
+
+    >>> round(mean_low(1000, 2000.0, 5000.0, 0.005), 2)     # 500 costs of 1 and 500 of 3
+    1.87
+    >>> mean_low(1, 2.0, 4.0, 0.005), mean_low(0, 0.0, 0.0, 0.005)
+    (0.0, 0.0)
+    """
+    if number < 2 or total <= 0:
+        return 0.0
+    mean = total / number
+    first = number * (1 / _CLAIMS - 1)
+    second = squares / (mean * _CLAIMS) ** 2 - 2 * number / _CLAIMS + number
+    parts, curves = _PARTS[:, None], _CURVES[:, None]
+    logs = parts * first - curves * parts**2 * np.maximum(second, 0.0)
+    top = logs.max(axis=0)
+    refuted = top + np.log(np.exp(logs - top).mean(axis=0)) >= math.log(1 / tail)
+    return float(mean * _CLAIMS[refuted.argmax()] * _ROUNDED) if refuted.any() else 0.0
