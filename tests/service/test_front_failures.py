@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from fake_upstream import FakeUpstream
 from front_requests import ASK, ask, seen, settled
@@ -50,6 +52,44 @@ def test_no_stage_answers(make: Maker, upstream: FakeUpstream) -> None:
     settled(client, service)
     assert seen(service) == (0, 0)
     assert service.rounds.sums("support")["unanswered"] == 4
+
+
+def refusal(model: str, code: str = "context_length_exceeded") -> dict[str, Any]:
+    error = {"message": f"not by {model}", "type": "invalid_request_error", "code": code}
+    return {"status": 400, "error": error}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_one_model_refuses_another_may_answer(
+    make: Maker, upstream: FakeUpstream, stream: bool
+) -> None:
+    client, service = make(
+        models=["small", "middle", "large"], mode="enforce", policy="fixed:stage=0",
+        full_run_rate=0.0,
+    )  # fmt: skip
+    asked = {**ASK, "stream": stream}
+    upstream.answer = lambda model, body: model if model == "large" else refusal(model)
+    response = ask(client, asked)
+    assert response.status_code == 200
+    assert response.headers["x-stopwise-stage"] == "large"
+    # What all refuse is refused, in the words of the last stage, after one call of each.
+    upstream.requests.clear()
+    upstream.answer = lambda model, body: refusal(model)
+    response = ask(client, asked)
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "context_length_exceeded"
+    assert response.json()["error"]["message"] == "not by large"
+    assert upstream.models() == ["small", "middle", "large"]
+    # A stage that is down might have answered: this is not the client's mistake.
+    upstream.answer = lambda model, body: {"status": 500} if model == "middle" else refusal(model)
+    assert ask(client, asked).status_code == 502
+    # A filter is not gone around.
+    upstream.requests.clear()
+    upstream.answer = lambda model, body: refusal(model, "content_filter")
+    assert ask(client, asked).json()["error"]["code"] == "content_filter"
+    assert upstream.models() == ["small"]
+    settled(client, service)
+    assert seen(service) == (0, 0)
 
 
 def test_redirects_are_never_followed(make: Maker, upstream: FakeUpstream) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 from fake_upstream import USAGE, FakeUpstream
+from front_requests import ask
+from service_helpers import Maker
 
 ASK = {"model": "support", "messages": [{"role": "user", "content": "hello?"}], "stream": True}
 Live = Callable[..., Any]
@@ -234,3 +236,21 @@ def test_stopping_answers_what_is_under_way(live: Live, upstream: FakeUpstream) 
     # And what it learned was written before the process ended.
     assert server.service.recorder.waiting == 0
     assert server.service.recorder.written == 1
+
+
+def test_a_stream_that_is_sent_whole_has_all_that_a_plain_answer_has(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    client, _ = make(mode="enforce", policy="fixed:stage=0", full_run_rate=0.0)
+    message = {"content": "no", "refusal": "not this", "reasoning_content": "as I see it"}
+    logprobs = {"content": [{"token": "no", "logprob": -0.1}]}
+    answer = {"message": message, "logprobs": logprobs}
+    upstream.answer = lambda model, body: {"status": 500} if body.get("stream") else answer
+    response = ask(client, {**ASK, "stream": True, "n": 2, "logprobs": True})
+    events = [line[6:] for line in response.text.splitlines() if line.startswith("data: {")]
+    choices = [choice for event in events for choice in json.loads(event)["choices"]]
+    assert [choice["index"] for choice in choices] == [0, 0, 1, 1]
+    for said, ended in (choices[:2], choices[2:]):
+        assert said["delta"] == {"role": "assistant", **message}
+        assert said["logprobs"] == logprobs
+        assert ended["finish_reason"] == "stop"

@@ -19,6 +19,7 @@ from stopwise.checks import StopwiseError
 from stopwise.cli import build_app
 from stopwise.service.example import running
 from stopwise.service.example.texts import read_texts
+from stopwise.service.serving import until_signal
 
 CONFIG = """
 [server]
@@ -89,3 +90,34 @@ def test_the_example_opens_no_door_either(free_port: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(running, "read_texts", lambda: (known[:100], asked[:1]))
     with pytest.raises(StopwiseError, match="no key exists"):
         asyncio.run(running.run_example(f"0.0.0.0:{free_port}", stop=asyncio.Event()))
+
+
+def test_a_signal_is_heard_while_the_loop_has_no_room_for_its_byte() -> None:
+    """As when a thousand connections close at once: each wakes the loop from another thread."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    async def stopped() -> None:
+        loop = asyncio.get_running_loop()
+        async with until_signal() as stop:
+            for _ in range(20_000):
+                loop.call_soon_threadsafe(int)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.wait_for(stop.wait(), 2)
+
+    asyncio.run(stopped())
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_handlers_of_signals_are_those_from_before() -> None:
+    def own(number: int, frame: object) -> None: ...
+
+    async def nothing() -> None:
+        async with until_signal():
+            pass
+
+    before = signal.signal(signal.SIGTERM, own)
+    try:
+        asyncio.run(nothing())
+        assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, before)

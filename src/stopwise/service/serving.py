@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from types import FrameType
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -61,14 +62,25 @@ async def until_signal() -> AsyncIterator[asyncio.Event]:
     """An event that SIGTERM and SIGINT set."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for name in signals:
+    before = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stop.set)
+
+    for name in before:
+        # The loop's own handler wakes it whichever thread the signal reaches. But its callback
+        # comes by a byte in a socket, lost where that is full: many connections close at once.
         loop.add_signal_handler(name, stop.set)
+        signal.signal(name, heard)
+    # A full socket wakes the loop as well: nothing to warn of.
+    signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
     try:
         yield stop
     finally:
-        for name in signals:
+        for name, handler in before.items():
             loop.remove_signal_handler(name)
+            if handler is not None:  # None: not set by Python, which cannot set it again
+                signal.signal(name, handler)
 
 
 async def serve_until(

@@ -13,8 +13,10 @@ from stopwise.service.front.exchange import Came, Exchange
 from stopwise.service.upstream.calls import UpstreamError
 
 Found = TypeVar("Found")
-_OF_THE_CLIENT = (400, 413, 422)
-"""What the client sent wrong is wrong at every stage, so nothing else is tried."""
+_REFUSED = (400, 413, 422)
+"""A stage refused the request: as wrong, or as too long or unsupported by its own model."""
+_FILTERED = ("content_filter", "content_policy_violation")
+"""Codes of an upstream that will not speak of this: no other stage is asked to do so instead."""
 
 
 async def answering(request: Request, exchange: Exchange) -> Came | None:
@@ -86,9 +88,13 @@ async def _gone_on(exchange: Exchange) -> Came:
 
 
 async def in_its_place(exchange: Exchange, failed: int, error: UpstreamError) -> Came:
-    """The answer of another stage in the place of one that failed."""
+    """The answer of another stage in the place of one that failed.
+
+    Upstreams have too many words for "too long for me" to tell it from "wrong": a request that is
+    refused is tried at each other stage too, once. Where all refuse, the client is told why.
+    """
     pinned = exchange.decision.uncounted == "pinned"
-    if error.status not in _OF_THE_CLIENT and not pinned:
+    if not _filtered(error) and not pinned:
         config = exchange.asked.cascade.config
         deeper = list(range(failed + 1, len(config.stages)))
         shallower = list(range(failed - 1, -1, -1))
@@ -99,8 +105,31 @@ async def in_its_place(exchange: Exchange, failed: int, error: UpstreamError) ->
                 return came
         if any(came.error is None for came in exchange.came.values()):
             return _whatever_came(exchange)
+        if error.status in _REFUSED:
+            error = _to_tell({failed: error, **_errors(exchange)})
     exchange.finish(None)
     raise no_answer(error)
+
+
+def _filtered(error: UpstreamError) -> bool:
+    """Whether a stage refused what the request speaks of."""
+    said = error.body["error"] if isinstance(error.body, dict) else {}
+    return error.status in _REFUSED and said.get("code") in _FILTERED
+
+
+def _errors(exchange: Exchange) -> dict[int, UpstreamError]:
+    """Why stages failed that were waited for."""
+    came = exchange.came.items()
+    return {stage: one.error for stage, one in came if one.error is not None}
+
+
+def _to_tell(errors: dict[int, UpstreamError]) -> UpstreamError:
+    """Of the failures of all stages, the one that the client is told: the deepest.
+
+    A refusal only if all refused: a stage that is down might have answered.
+    """
+    down = [stage for stage, error in errors.items() if error.status not in _REFUSED]
+    return errors[max(down or errors)]
 
 
 async def _walked(exchange: Exchange) -> Came:
@@ -108,7 +137,7 @@ async def _walked(exchange: Exchange) -> Came:
     last = len(exchange.asked.cascade.config.stages) - 1
     for stage in range(last + 1):
         came = await exchange.wait_for(stage)
-        if came.error is not None and came.error.status in _OF_THE_CLIENT:
+        if came.error is not None and _filtered(came.error):
             exchange.finish(None)
             raise no_answer(came.error)
         if await exchange.stops():
@@ -129,10 +158,8 @@ def _whatever_came(exchange: Exchange) -> Came:
     for stage in sorted(exchange.came, reverse=True):
         if exchange.came[stage].error is None:
             return exchange.came[stage]
-    error = exchange.came[max(exchange.came)].error
-    assert error is not None
     exchange.finish(None)
-    raise no_answer(error)
+    raise no_answer(_to_tell(_errors(exchange)))
 
 
 def no_answer(error: UpstreamError) -> ProtocolError:

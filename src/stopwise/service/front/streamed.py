@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from stopwise.openai.completions import Completion, read_completion
 from stopwise.openai.errors import ProtocolError
 from stopwise.openai.streams import DONE, StreamedAnswer, event_bytes, parse_chunk
 from stopwise.service.cascades.forms import CLIENT_GONE
@@ -178,23 +177,16 @@ async def _as_stream(
 ) -> AsyncGenerator[bytes, None]:
     """A plain answer that stands in for a stream which never began."""
     asked = exchange.asked
-    answer = read_completion(body) or Completion()
     head = {
         "id": f"chatcmpl-{asked.decision.id}",
         "object": "chat.completion.chunk",
         "created": int(time.time()),
         "model": asked.cascade.name,
     }
-    message = body["choices"][0]["message"]
-    delta: dict[str, Any] = {"role": "assistant", "content": message.get("content")}
-    if answer.tool_calls:
-        delta["tool_calls"] = [
-            {**call, "index": at} for at, call in enumerate(message["tool_calls"])
-        ]
     try:
-        yield event_bytes({**head, "choices": [{"index": 0, "delta": delta}]})
-        last = {"index": 0, "delta": {}, "finish_reason": answer.finish or "stop"}
-        yield event_bytes({**head, "choices": [last]})
+        for at, choice in enumerate(body["choices"]):
+            for part in _choice_as_chunks(at, choice):
+                yield event_bytes({**head, "choices": [part]})
         if asked.chat.usage_wanted and isinstance(body.get("usage"), dict):
             usage = {**body["usage"], "cost": exchange.cost_of(stage, body["usage"])}
             yield event_bytes({**head, "choices": [], "usage": usage})
@@ -203,3 +195,22 @@ async def _as_stream(
         exchange.finish(None, abandoned=True)  # the client is gone
         raise
     exchange.finish(stage)
+
+
+def _choice_as_chunks(at: int, choice: Any) -> list[dict[str, Any]]:
+    """A choice as a stream has it: all that its message says, then why it ended."""
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        return []
+    # Whatever fields an upstream has (refusal, reasoning_content), as in a plain answer.
+    delta = {"content": None, **message, "role": "assistant"}
+    calls = delta.pop("tool_calls", None)
+    if isinstance(calls, list) and calls:
+        known = [call for call in calls if isinstance(call, dict)]
+        delta["tool_calls"] = [{**call, "index": number} for number, call in enumerate(known)]
+    said = {"index": at, "delta": delta}
+    if choice.get("logprobs") is not None:
+        said["logprobs"] = choice["logprobs"]
+    finish = choice.get("finish_reason")
+    ended = finish if isinstance(finish, str) else "stop"
+    return [said, {"index": at, "delta": {}, "finish_reason": ended}]
