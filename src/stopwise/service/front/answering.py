@@ -113,8 +113,8 @@ async def in_its_place(exchange: Exchange, failed: int, error: UpstreamError) ->
 
 def _filtered(error: UpstreamError) -> bool:
     """Whether a stage refused what the request speaks of."""
-    said = error.body["error"] if isinstance(error.body, dict) else {}
-    return error.status in _REFUSED and said.get("code") in _FILTERED
+    said = error.body.get("error") if isinstance(error.body, dict) else None
+    return error.status in _REFUSED and isinstance(said, dict) and said.get("code") in _FILTERED
 
 
 def _errors(exchange: Exchange) -> dict[int, UpstreamError]:
