@@ -24,6 +24,9 @@ from stopwise.service.http.logs import JsonLines
 ASK = {"model": "support", "messages": [{"role": "user", "content": "hello?"}]}
 Live = Callable[..., Any]
 
+# Connections are cut on purpose here: Python may complain of one when it frees it, at any moment.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 def raw(url: str, data: bytes, *, wait: float = 10.0) -> tuple[bytes, float]:
     """Send bytes, then read until the other side closes; the seconds that took."""
