@@ -52,13 +52,13 @@ def _caches(folder: Path) -> list[Path]:
     """Where numba keeps what it compiles from a folder and those below: beside it, or as told."""
     places = [folder, *(place for place in sorted(folder.rglob("*")) if place.is_dir())]
     sources = [place.absolute() for place in places if place.name != "__pycache__"]
-    told = os.environ.get("NUMBA_CACHE_DIR")
-    if not told:
+    elsewhere = os.environ.get("NUMBA_CACHE_DIR")
+    if not elsewhere:
         return [place / "__pycache__" for place in sources]
     # numba's own names: of the folder, and of where it lies.
     digests = [hashlib.sha1(str(place).encode(), usedforsecurity=False) for place in sources]
     return [
-        Path(told) / f"{place.name}_{digest.hexdigest()}"
+        Path(elsewhere) / f"{place.name}_{digest.hexdigest()}"
         for place, digest in zip(sources, digests, strict=True)
     ]
 
