@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -16,8 +17,8 @@ def interrupted(work: Callable[[], None], moment: int) -> bool:
     """Do the work; raise at the given moment of this thread. Whether there was such a moment.
 
     Python runs signal handlers where a function begins and where a call of C has returned, which
-    is what a profiler is told of. Destructors and generators that are closed are left out: Python
-    drops what is raised in them.
+    is what a profiler is told of. Destructors, generators that are closed and what is called when
+    garbage is collected are left out: Python drops what is raised in them.
     """
     seen = 0
 
@@ -36,6 +37,7 @@ def interrupted(work: Callable[[], None], moment: int) -> bool:
             raise Interrupt
         seen += 1
 
+    gc.disable()
     sys.setprofile(profile)
     try:
         work()
@@ -43,4 +45,5 @@ def interrupted(work: Callable[[], None], moment: int) -> bool:
         pass
     finally:
         sys.setprofile(None)
+        gc.enable()
     return seen > moment
