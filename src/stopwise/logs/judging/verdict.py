@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import Costs, FloatArray
-from stopwise.decisions import TIE, first_passing_stage, minimax_stage, worst_cases
+from stopwise.decisions import first_passing_stage, minimax_stage, passes, worst_cases
 from stopwise.evidence import Counts, Evidence
 from stopwise.logs.judging.intervals import rows_needed, share_bounds
 from stopwise.logs.reading.costs import CostBounds
@@ -261,7 +261,7 @@ def _class(threshold_low: float, may_high: float, threshold: float, may_share: f
     """Certain, too few rows (the shares as seen would do), or not knowable however many rows."""
     if threshold_low > may_high:
         return CERTAIN
-    return TOO_FEW_ROWS if threshold > may_share + TIE else NOT_KNOWABLE
+    return TOO_FEW_ROWS if passes(threshold, may_share) else NOT_KNOWABLE
 
 
 def pair_tail(level: float, count: int, shared: bool, families: int) -> float:

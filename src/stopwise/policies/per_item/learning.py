@@ -17,6 +17,7 @@ from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
 from stopwise.checks import fail
 from stopwise.costs import Costs
+from stopwise.decisions import optimal_stages
 from stopwise.policies.per_item.situation import (
     ItemLearner,
     ItemPolicy,
@@ -160,7 +161,7 @@ def least_loss(held: Held, rows: Observations) -> IntArray:
     [2, 1]
     """
     losses = held.loss(partitions(np.where(rows.codes < 0, -1, rows.codes)))
-    return np.asarray(rows.stage_count - 1 - losses[:, ::-1].argmin(axis=1))
+    return optimal_stages(losses)
 
 
 def joined(parts: list[Observations]) -> Observations:

@@ -11,6 +11,7 @@ import numpy as np
 from stopwise.arrays import IntArray
 from stopwise.checks import fail, whole_number
 from stopwise.costs import Costs
+from stopwise.decisions import first_choice, optimal_stages
 from stopwise.policies.per_item.alone.applying import Followed, follow, in_words
 from stopwise.policies.per_item.alone.paths import KeyTable, StagePath
 from stopwise.policies.per_item.alone.working_back import (
@@ -111,7 +112,7 @@ class AloneRule(FiledRule):
         ends.full, ends.labelled = rows.ends(), dict(counts.labelled)
         held = hold_against(ends, reference, trust)
         if first is None:
-            first = int(np.argmin(held_out_values(rows, held, costs)))
+            first = first_choice(held_out_values(rows, held, costs))
         elif not 0 <= first < len(stages):
             raise fail("first", first, f"the number of a stage, 0 to {len(stages) - 1}")
         worked = work_back(rows, held, costs)
@@ -135,7 +136,7 @@ class AloneRule(FiledRule):
         if self.held is None:
             return None
         losses = self.held.loss(groups)
-        return np.asarray(losses.shape[1] - 1 - losses[:, ::-1].argmin(axis=1))
+        return optimal_stages(losses)
 
     def decide(self, path: StagePath, key: int) -> RuleDecision | None:
         """What it says of an item in a situation after a path; None where nothing is decided.
@@ -154,7 +155,7 @@ class AloneRule(FiledRule):
         losses[path[-1]] = float(values[0])
         mistake = self.costs.mistake_cost
         return RuleDecision(
-            options[int(values.argmin())] == path[-1],
+            options[first_choice(values)] == path[-1],
             tuple(losses),
             mistake * float(values[0]),
             mistake * float(values[1:].min(initial=np.inf)),

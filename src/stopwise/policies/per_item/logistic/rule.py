@@ -28,7 +28,7 @@ from stopwise.checks import (
     whole_number,
 )
 from stopwise.costs import Costs
-from stopwise.decisions import TIE
+from stopwise.decisions import stopping_is_best
 from stopwise.policies.per_item.logistic.columns import RowNumbers
 from stopwise.policies.per_item.logistic.features import numbers_of
 from stopwise.policies.per_item.logistic.model import Model, fit_model, library
@@ -142,7 +142,7 @@ class LogisticRule(FiledRule):
             part = rows.where(on)
             called = part.codes[:, stage] != NOT_CALLED
             here, deeper = self._both(self.losses(part, stage), stage)
-            stops = (here <= deeper + TIE) | ~called
+            stops = stopping_is_best(here, deeper) | ~called
             depths[on[stops]] = stage
             on = on[~stops]
             if not len(on):
@@ -161,7 +161,7 @@ class LogisticRule(FiledRule):
         losses = self.losses(row, stage)
         here, deeper = self._both(losses, stage)
         return RuleDecision(
-            stop=bool(here[0] <= deeper[0] + TIE),
+            stop=bool(stopping_is_best(here[0], deeper[0])),
             losses=tuple(float(loss) for loss in losses[0]),
             here=float(here[0] * self.costs.mistake_cost),
             deeper=float(deeper[0] * self.costs.mistake_cost),
