@@ -70,16 +70,11 @@ class Learned:
             self.counts = Transitions(Binning(edges=none, labels=none))
             self.rule = self.policy.rule(self.stages, self.counts, self.costs)
 
-    @property
-    def first_rounds(self) -> int:
-        """Rounds at the start that are full runs."""
-        return int(getattr(self.policy, "always_full", 32))
-
     def until_next(self) -> int:
         """How many rounds may pass before something is to be made again."""
         if not self.policy.learns:
             return 100_000
-        return rounds_until_next(self.round, self.first_rounds, settled=self.settled)
+        return rounds_until_next(self.round, self.policy.first_rounds, settled=self.settled)
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Count finished rounds; `full` says which were full runs."""
@@ -87,7 +82,7 @@ class Learned:
         self.round += len(rows)
         if not self.policy.learns:
             return
-        if not self.settled and self.round <= self.first_rounds * EPOCHS[-1]:
+        if not self.settled and self.round <= self.policy.first_rounds * EPOCHS[-1]:
             self.history.append(rows)
             self.full.append(full)
         if keys is not None and self.counts is not None:
@@ -113,7 +108,9 @@ class Learned:
             return situations(rows, self.counts.binning)
         if self._keys_ahead is None:
             fixed = self.settled or not self.policy.learns
-            cutting_rounds = [] if fixed else [self.first_rounds * factor for factor in EPOCHS]
+            cutting_rounds = (
+                [] if fixed else [self.policy.first_rounds * factor for factor in EPOCHS]
+            )
             end = next((cut for cut in cutting_rounds if cut > self.round), len(self.ahead))
             self._keys_from = self.round
             part = self.ahead.where(slice(self.round, end))
@@ -125,7 +122,7 @@ class Learned:
         """Cut new bins if it is time to, and make the rule again."""
         if not self.policy.learns:
             return
-        cutting_rounds = [self.first_rounds * factor for factor in EPOCHS]
+        cutting_rounds = [self.policy.first_rounds * factor for factor in EPOCHS]
         if not self.settled and (self.round in cutting_rounds or self.counts is None):
             rows, full = joined(self.history), np.concatenate(self.full)
             self.counts = Transitions.of(rows, Binning.fit(rows), full=full)
