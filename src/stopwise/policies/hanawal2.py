@@ -7,13 +7,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stopwise.checks import positive_number
+from stopwise.checks import names_fields, positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
 from stopwise.policies.uss_ucb import bound_of
 
 
+@names_fields
 @dataclass(frozen=True)
 class Hanawal2(Policy):
     """Play the first stage i with C_j - C_i >= u_ij for all deeper j (note `>=`), or the last.

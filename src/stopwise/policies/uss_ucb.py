@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stopwise.checks import positive_number
+from stopwise.checks import names_fields, positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
@@ -33,6 +33,7 @@ def bound_of(evidence: Evidence, i: int, j: int, scaled_log: float) -> float:
     return upper_bound(disagreed, seen, scaled_log)
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssUcb(Policy):
     """Play the first stage that passes upwards and downwards, with upper bounds in both tests.

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, finite_number, positive_number, whole_number
+from stopwise.checks import fail, finite_number, names_fields, positive_number, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
 from stopwise.evidence import Evidence
@@ -41,6 +41,7 @@ MOST_ROUNDS = 20_000
 _SPANNED = 1.0  # the least eigenvalue of V after the start, in the directions that exist
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssPd(RowPolicy):
     """Fix the depth from the item's context, by upper bounds on logistic disagreements.

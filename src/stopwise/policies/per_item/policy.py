@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, finite_number, whole_number
+from stopwise.checks import fail, finite_number, names_fields, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import optimal_stage
 from stopwise.evidence import Evidence
@@ -97,6 +97,7 @@ class ReferencePolicy(ItemPolicy):
         return full * certain_depth(last + 1, last) + (1 - full) * certain_depth(last + 1, best)
 
 
+@names_fields
 @dataclass(frozen=True)
 class PerItem(ReferencePolicy, SituationPolicy):
     """Stop per item, without labels.

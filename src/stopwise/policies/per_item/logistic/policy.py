@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
-from stopwise.checks import positive_number
+from stopwise.checks import names_fields, positive_number
 from stopwise.costs import Costs
 from stopwise.policies.per_item.learning import joined, least_loss
 from stopwise.policies.per_item.logistic.rule import STRENGTH, LogisticRule, held_of
@@ -24,6 +24,7 @@ MOST_ROWS = 10_000
 """The newest full runs and the newest other rounds that went on, this many each, are kept."""
 
 
+@names_fields
 @dataclass(frozen=True)
 class PerItemLogistic(ReferencePolicy, RowPolicy):
     """Stop per item, without labels, by regressions on all that is known of an item.
