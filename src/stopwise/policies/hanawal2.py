@@ -38,10 +38,13 @@ class Hanawal2(Policy):
         object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
-        x, last = costs.thresholds, costs.stage_count - 1
+        thresholds, last = costs.thresholds, costs.stage_count - 1
         scaled_log = self.alpha * math.log(round)
         for i in range(last):
-            if all(x[i, j] >= bound_of(evidence, i, j, scaled_log) for j in range(i + 1, last + 1)):
+            if all(
+                thresholds[i, j] >= bound_of(evidence, i, j, scaled_log)
+                for j in range(i + 1, last + 1)
+            ):
                 return certain_depth(costs.stage_count, i)
         return certain_depth(costs.stage_count, last)
 

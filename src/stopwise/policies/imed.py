@@ -86,12 +86,12 @@ class Imed(Policy):
         most = self.most_index()
 
         def worth(i: int, j: int, last: int) -> bool:
-            x = float(costs.thresholds[i, j])
+            threshold = float(costs.thresholds[i, j])
             seen, disagreed = evidence.counts(i, j)
-            if x >= 1:
+            if threshold >= 1:
                 return False
-            if x <= 0 or seen == 0 or disagreed >= x * seen:
+            if threshold <= 0 or seen == 0 or disagreed >= threshold * seen:
                 return True
-            return imed_index(seen, disagreed, x) <= most
+            return imed_index(seen, disagreed, threshold) <= most
 
         return certain_depth(costs.stage_count, elimination_walk(costs.stage_count, worth))

@@ -57,12 +57,13 @@ class UssUcb(Policy):
         object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
-        x, last = costs.thresholds, costs.stage_count - 1
+        thresholds, last = costs.thresholds, costs.stage_count - 1
         scaled_log = self.alpha * math.log(round)
         for i in range(last):
-            low = all(x[j, i] <= bound_of(evidence, j, i, scaled_log) for j in range(i))
+            low = all(thresholds[j, i] <= bound_of(evidence, j, i, scaled_log) for j in range(i))
             if low and all(
-                x[i, j] > bound_of(evidence, i, j, scaled_log) for j in range(i + 1, last + 1)
+                thresholds[i, j] > bound_of(evidence, i, j, scaled_log)
+                for j in range(i + 1, last + 1)
             ):
                 return certain_depth(costs.stage_count, i)
         return certain_depth(costs.stage_count, last)

@@ -11,14 +11,14 @@ from stopwise.problem import IntArray
 
 
 def count_columns(
-    count: int,
+    stage_count: int,
     depths: IntArray,
     codes: IntArray,
 ) -> Tally:
     """The counters of many rounds whose outputs are coded; every stage that was called answered.
 
     Args:
-        count: how many stages.
+        stage_count: how many stages.
         depths: of every round.
         codes: a row for each round, a column for each stage: equal where the outputs are, -1 where
             the stage was not called. Rounds of one stage are not looked at.
@@ -26,10 +26,10 @@ def count_columns(
     >>> count_columns(2, np.array([0, 1]), np.array([[5, -1], [5, 7]])).disagreed
     [1]
     """
-    delta = Tally(count)
+    delta = Tally(stage_count)
     values, at = delta.values, delta.layout
     values[at.rounds] = len(depths)
-    for stage, times in enumerate(np.bincount(depths, minlength=count).tolist()):
+    for stage, times in enumerate(np.bincount(depths, minlength=stage_count).tolist()):
         values[at.lengths + stage] = values[at.stops + stage] = times
     deep = depths > 0
     called = codes if deep.all() else codes[deep]

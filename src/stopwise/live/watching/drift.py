@@ -203,8 +203,8 @@ class DriftWatch:
 
     __slots__ = ("segments", "settings", "stage_count")
 
-    def __init__(self, count: int, settings: Drift) -> None:
-        self.stage_count = count
+    def __init__(self, stage_count: int, settings: Drift) -> None:
+        self.stage_count = stage_count
         self.settings = settings
         self.segments: dict[str, tuple[int, list[PairWatch]]] = {}
 

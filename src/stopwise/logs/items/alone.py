@@ -155,10 +155,10 @@ def analyze_items_alone(
     held_to = rows.held_to(reference)
     order = np.random.default_rng(seed).permutation(len(met))
     halves = (order[::2], order[1::2])
-    count = len(rows.stages)
+    stage_count = len(rows.stages)
     answered = np.zeros(len(met), dtype=np.int64)
     spent = np.zeros(len(met))
-    called = np.zeros((len(met), count), dtype=np.int64)
+    called = np.zeros((len(met), stage_count), dtype=np.int64)
     certified = 0.0
     for fitted, scored in (halves, halves[::-1]):
         rule = AloneRule.fit(rows.stages, met.where(fitted), own, reference=held_to, trust=trust)

@@ -122,7 +122,7 @@ def analyze_items(
     (True, (0.5, 0.5), 0.0)
     """
     check_rows(len(rows.stages), len(rows.codes))
-    count = len(rows.stages)
+    stage_count = len(rows.stages)
     met = rows.observations()
     held_out = hold_out(
         met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed
@@ -137,7 +137,7 @@ def analyze_items(
 
     ways = (
         fixed(f"single-stage rule ({rows.stages[single]})", single),
-        fixed(f"always last ({rows.stages[-1]})", count - 1),
+        fixed(f"always last ({rows.stages[-1]})", stage_count - 1),
         *(fixed(f"always {name}", stage) for stage, name in enumerate(rows.stages)),
     )
     return ItemAnalysis(

@@ -240,15 +240,17 @@ def _check_tables(
     stages: tuple[str, ...], first: int, tables: Mapping[StagePath, KeyTable]
 ) -> None:
     """Refuse a rule that names stages that are not there, or goes back."""
-    count = len(stages)
-    if first >= count:
-        raise fail("first", first, f"the number of a stage, 0 to {count - 1}")
+    stage_count = len(stages)
+    if first >= stage_count:
+        raise fail("first", first, f"the number of a stage, 0 to {stage_count - 1}")
     for path, levels in tables.items():
-        if not path or list(path) != sorted(set(path)) or path[-1] >= count:
-            raise fail("path", list(path), f"numbers of stages, 0 to {count - 1}, rising")
+        if not path or list(path) != sorted(set(path)) or path[-1] >= stage_count:
+            raise fail("path", list(path), f"numbers of stages, 0 to {stage_count - 1}, rising")
         for _, table in levels:
             for stage in table.values():
-                if not path[-1] <= stage < count:
+                if not path[-1] <= stage < stage_count:
                     raise fail(
-                        "levels", stage, f"a stage from {path[-1]} to {count - 1} after this path"
+                        "levels",
+                        stage,
+                        f"a stage from {path[-1]} to {stage_count - 1} after this path",
                     )
