@@ -178,7 +178,7 @@ def names_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
     stopwise.checks.StopwiseError: simulate: unknown setting 'horizont'; did you mean 'horizon'?
     """
     what = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
-    code = function.__code__  # type: ignore[attr-defined]
+    code = function.__code__
     known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"self"}
 
     @wraps(function)
@@ -203,7 +203,7 @@ def names_fields(cls: type[_C]) -> type[_C]:
     ...
     stopwise.checks.StopwiseError: Stage: unknown setting 'costs'; did you mean 'cost'?
     """
-    cls.__init__ = names_settings(cls.__init__)  # type: ignore[misc]
+    cls.__init__ = names_settings(cls.__init__)  # type: ignore[method-assign]
     return cls
 
 

@@ -79,7 +79,7 @@ def first_choice(values: ArrayLike) -> int:
     >>> first_choice([0.1 + 0.2, 0.3, 0.5])
     0
     """
-    return int(first_choices([values])[0])
+    return int(_minimisers(values).argmax())
 
 
 def first_choices(values: ArrayLike) -> IntArray:

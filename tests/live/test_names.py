@@ -45,10 +45,10 @@ def test_an_unknown_keyword_is_refused_with_the_nearest_known_one(build, name, n
 
 
 @pytest.mark.parametrize(("build", "nearest"), [
-    (lambda: Stage("a", str, costs=1), "cost"),
-    (lambda: Retry(time=1), "times"),
-    (lambda: Breaker(failure=1), "failures"),
-    (lambda: Drift(windows=1), "window"),
+    (lambda: Stage("a", str, **{"costs": 1}), "cost"),
+    (lambda: Retry(**{"time": 1}), "times"),
+    (lambda: Breaker(**{"failure": 1}), "failures"),
+    (lambda: Drift(**{"windows": 1}), "window"),
 ])  # fmt: skip
 def test_parts_of_a_cascade_name_the_nearest_known_setting_too(build, nearest):
     with pytest.raises(StopwiseError, match=f"did you mean .{nearest}.[?]"):

@@ -254,4 +254,4 @@ def test_a_policy_object_and_its_name_give_the_same(problem):
 
 def test_a_misspelt_setting_is_refused_with_the_nearest_known_one(problem):
     with pytest.raises(StopwiseError, match=r"^simulate: .*; did you mean 'replications'"):
-        simulate(problem, "uss-ts", horizon=10, replicates=3)
+        simulate(problem, "uss-ts", horizon=10, **{"replicates": 3})
