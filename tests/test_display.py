@@ -26,7 +26,9 @@ def problem():
 
 @pytest.fixture(scope="module")
 def result(problem):
-    return sw.simulate(problem, "uss-ts", horizon=300, replications=30, seed=1, jobs=1)
+    return sw.simulate(
+        problem, "uss-ts", horizon=300, replications=30, seed=1, jobs=1, engine="reference"
+    )
 
 
 def cells(html):
@@ -56,7 +58,9 @@ def test_a_simulation_shows_its_regret(result):
 
 def test_curves_share_axes(problem, result):
     axes = result.plot()
-    other = sw.simulate(problem, "uss-ucb", horizon=300, replications=3, seed=1, jobs=1)
+    other = sw.simulate(
+        problem, "uss-ucb", horizon=300, replications=3, seed=1, jobs=1, engine="reference"
+    )
     assert other.plot(axes) is axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["uss-ts", "uss-ucb"]
     assert axes.lines[0].get_ydata()[-1] == result.regret.mean
@@ -64,7 +68,9 @@ def test_curves_share_axes(problem, result):
 
 
 def test_one_replication_has_no_interval_and_still_shows(problem):
-    alone = sw.simulate(problem, "uss-ts", horizon=20, replications=1, seed=1, jobs=1)
+    alone = sw.simulate(
+        problem, "uss-ts", horizon=20, replications=1, seed=1, jobs=1, engine="reference"
+    )
     assert alone.to_frame()["ci_low"].to_list()[-1] is None
     assert "nan" not in alone._repr_html_()
 
