@@ -74,12 +74,12 @@ def judged_of(
             whatever it was.
     """
     evidence = evidence_of(cascade, segment)
-    count = evidence.stage_count
-    if bool((evidence.seen[np.triu_indices(count, 1)] == 0).any()):
+    stage_count = evidence.stage_count
+    if bool((evidence.seen[np.triu_indices(stage_count, 1)] == 0).any()):
         return None
-    half = np.zeros((count, count), dtype=np.int64)
-    for i in range(count):
-        for j in range(i + 1, count):
+    half = np.zeros((stage_count, stage_count), dtype=np.int64)
+    for i in range(stage_count):
+        for j in range(i + 1, stage_count):
             half[i, j] = int(sums.get(f"half:{i}:{j}", 0))
     doubt = Doubt(
         (evidence.seen + half).astype(np.int64), (evidence.disagreed + half).astype(np.int64)

@@ -3,10 +3,9 @@
 import json
 import os
 import sqlite3
-import sys
 from contextlib import closing
-from pathlib import Path
 
+import kill_test
 import numpy as np
 import pytest
 
@@ -22,9 +21,6 @@ from stopwise.live import (
 )
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.per_item.situation import RowPolicy
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import kill_test
 
 SETTINGS = [
     {},
