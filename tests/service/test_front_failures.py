@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_upstream import FakeUpstream
 from front_requests import ASK, ask, seen, settled
 from service_helpers import Maker
+
+from stopwise.service.database.connection import SqliteDatabase
 
 
 @pytest.mark.parametrize("way", ["deeper", "shallower"])
@@ -142,3 +148,49 @@ def test_a_client_cannot_name_its_own_upstream(make: Maker, upstream: FakeUpstre
     body = {**ASK, "base_url": "http://evil.example", "api_base": "http://evil.example"}
     ask(client, body, x_base_url="http://evil.example")
     assert upstream.models() == ["large"]
+
+
+def stored_rounds(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The rounds that a service has left behind."""
+    database = SqliteDatabase(folder / name)
+    try:
+        return [json.loads(form) for (form,) in database.rows("SELECT form FROM rounds")]
+    finally:
+        database.close()
+
+
+def test_stopping_writes_what_was_answered_while_a_comparison_hangs(
+    make: Maker, upstream: FakeUpstream, tmp_path: Path
+) -> None:
+    models = ["small", "middle", "large"]
+    client, _ = make(models=models, mode="shadow", sample=1.0, server={"drain_seconds": 0.1})
+    upstream.answer = lambda model, body: {"hang": 60} if model == "middle" else "yes"
+    assert ask(client).status_code == 200
+    client.__exit__(None, None, None)
+    (form,) = stored_rounds(tmp_path, "test.db")
+    assert form["stage"] == 2
+    assert form["codes"] == [0, -1, 0]  # what agrees is known of those that were in
+    assert form["failed"] == {"1": "stopping"}
+    assert upstream.cancelled == ["middle"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_stopping_writes_what_is_under_way_when_its_time_is_over(
+    live: Any, upstream: FakeUpstream, tmp_path: Path, streamed: bool
+) -> None:
+    server = live(mode="shadow", sample=1.0, server={"drain_seconds": 0.1})
+    upstream.answer = lambda model, body: {"hang": 60} if model == "large" else "yes"
+    body = json.dumps({**ASK, "stream": streamed}).encode()
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as one:
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}"
+        )
+        one.sendall(f"{head}\r\n\r\n".encode() + body)
+        end = time.monotonic() + 20
+        while len(upstream.requests) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        server.stop()
+    (form,) = stored_rounds(tmp_path, "live.db")
+    assert form["stage"] is None
+    assert form["failed"]["1"] == "stopping"

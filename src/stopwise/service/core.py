@@ -28,7 +28,16 @@ from stopwise.service.telemetry.opentelemetry import OpenTelemetry, telemetry_of
 from stopwise.service.upstream.calls import Upstreams
 
 LOG = logging.getLogger("stopwise.service")
+COMPARISON_SECONDS = 5.0
+"""For how long stopping waits for calls that are only compared: nobody else does."""
 _JUDGED_EVERY = 20.0  # seconds between two verdicts for requests that are not counted
+
+
+class UnderWay(Protocol):
+    """A request whose calls are not all in."""
+
+    def give_up(self) -> None:
+        """Cancel what is still called and hand over what came in: the service stops."""
 
 
 class RunningExample(Protocol):
@@ -96,11 +105,13 @@ class Service:
         )
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
+        self._under_way: set[UnderWay] = set()
+        self._stopped: asyncio.Task[None] | None = None
+        self._stopping_since: float | None = None
         self._expired = 0.0
         self._judged = -_JUDGED_EVERY
         self.example: RunningExample | None = None
         self.serving = False
-        self.stopping = False
 
     # ---- life ------------------------------------------------------------------------------
 
@@ -110,13 +121,37 @@ class Service:
         await self.upstreams.start()
         self.serving = True
 
+    @property
+    def stopping(self) -> bool:
+        """Whether no request is taken any more."""
+        return self._stopping_since is not None
+
+    def begin_to_stop(self) -> None:
+        """Take no more requests."""
+        if self._stopping_since is None:
+            self._stopping_since = time.monotonic()
+
     async def stop(self) -> None:
-        """Let tasks that requests left behind end, write what is queued, close everything."""
-        self.stopping = True
+        """Write all that was answered, close everything; called again, wait for that.
+
+        Calls that are only compared have some seconds from the beginning of the stop. Then they are
+        given up, and their rounds are written as far as they went.
+        """
+        self.begin_to_stop()
+        if self._stopped is None:
+            self._stopped = asyncio.create_task(self._stop())
+        await asyncio.shield(self._stopped)
+
+    async def _stop(self) -> None:
+        assert self._stopping_since is not None
+        left = self._stopping_since - time.monotonic()
+        left += min(COMPARISON_SECONDS, self.config.server.drain_seconds)
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self.config.server.drain_seconds)
-        for task in self._tasks:
-            task.cancel()
+            await asyncio.wait(self._tasks, timeout=max(0.0, left))
+        for one in tuple(self._under_way):
+            one.give_up()
+        if self._tasks:  # these only hand over what came in
+            await asyncio.wait(self._tasks, timeout=COMPARISON_SECONDS)
         await self.upstreams.stop()
         await asyncio.to_thread(self.recorder.stop)
         for cascade in self.cascades.values():
@@ -124,10 +159,19 @@ class Service:
         await asyncio.to_thread(self.telemetry.stop)
         self.database.close()
 
-    def later(self, task: asyncio.Task[object]) -> None:
+    def begun(self, request: UnderWay) -> None:
+        """Know of a request, until what it left behind has ended; stopping gives it up."""
+        self._under_way.add(request)
+
+    def later(self, request: UnderWay, task: asyncio.Task[object]) -> None:
         """Keep a task that outlives its request; stopping waits for it."""
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+
+        def ended(task: asyncio.Task[object]) -> None:
+            self._tasks.discard(task)
+            self._under_way.discard(request)
+
+        task.add_done_callback(ended)
 
     def _tick(self) -> None:
         """Once a second, in a thread of its own: what others changed, what is too old."""

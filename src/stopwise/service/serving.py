@@ -133,9 +133,12 @@ async def serve_until(
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             LOG.info("stopping")
-            service.stopping = True
+            service.begin_to_stop()
             server.stop()  # type: ignore[no-untyped-call]
             await asyncio.wait({running}, timeout=limits.drain_seconds)
+            if not running.done():
+                # A request hangs, or what is behind is still being written: that is waited for.
+                await service.stop()
     finally:
         stopped.cancel()
     if running.done():

@@ -95,7 +95,7 @@ def test_strangers_hold_few_places(live: Any, upstream: FakeUpstream) -> None:
 
 
 def test_more_half_sent_headers_than_requests_are_taken_leave_room_for_others(live: Any) -> None:
-    server = live(server={"header_seconds": 20.0, "drain_seconds": 0.0})
+    server = live(server={"header_seconds": 20.0})
     with begun(server.url, 2200, b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-a: "):
         assert status_of(server.url, HEALTH) == 200
 

@@ -10,7 +10,14 @@ from typing import Any
 
 from stopwise.openai.completions import Completion, Decided, Usage, read_completion, usage_of
 from stopwise.openai.logprobs import fields_for, take_confidence
-from stopwise.service.cascades.forms import CLIENT_GONE, Call, Finished, ItemOutcome, shown
+from stopwise.service.cascades.forms import (
+    CLIENT_GONE,
+    STOPPING,
+    Call,
+    Finished,
+    ItemOutcome,
+    shown,
+)
 from stopwise.service.cascades.items import given
 from stopwise.service.config.forms import StageConfig
 from stopwise.service.front.asking import Asked, decision_headers
@@ -68,6 +75,7 @@ class Exchange:
         self.decision = asked.decision  # per item, what has become of it
         self.item: ItemOutcome | None = None
         self._given: int | None = None
+        asked.service.begun(self)
         expected = asked.cascade.learner.own_costs.per_stage
         first, depth = asked.decision.first, asked.decision.depth
         self._held = float(sum(expected[first : depth + 1]))
@@ -206,6 +214,13 @@ class Exchange:
             self.cancel(self._awaited, CLIENT_GONE, self._began.get(self._awaited))
         self.finish(None, abandoned=True)
 
+    def give_up(self) -> None:
+        """The service stops: what is still called is cancelled, what came in is handed over."""
+        waited = () if self._awaited is None else (self._awaited,)
+        for stage in {*self._tasks, *waited} - self._done.keys():
+            self.cancel(stage, STOPPING, self._began.get(stage))
+        self.finish(None, abandoned=True)
+
     def _calls(self) -> tuple[Call, ...]:
         return tuple(self._done[stage] for stage in sorted(self._done))
 
@@ -215,7 +230,7 @@ class Exchange:
             return
         self._finished = True
         task = asyncio.create_task(self._finish(served, abandoned, time.perf_counter()))
-        self.asked.service.later(task)
+        self.asked.service.later(self, task)
 
     async def _finish(self, served: int | None, abandoned: bool, answered: float) -> None:
         if self._tasks:
