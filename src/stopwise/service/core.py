@@ -241,12 +241,13 @@ class Service:
         if mode == "enforce":
             renew_headlines(self.rounds, cascade)
 
-    def check_budget(self, key: Key) -> None:
-        """Refuse a key that has spent what it may in a day."""
-        if key.budget is not None and self.spending.spent(f"key:{key.id}") >= key.budget:
+    def reserve(self, key: Key, amount: float = 0.0) -> None:
+        """Hold back what a request may cost; refuse a key that has spent what it may in a day."""
+        if key.id and not self.spending.reserve(f"key:{key.id}", amount, key.budget):
             raise ProtocolError(
                 429,
-                f"this key has spent its budget of {key.budget:g} for today (UTC)",
+                f"this key has spent its budget of {key.budget:g} for today (UTC), with what is"
+                " under way",
                 code="insufficient_quota",
                 kind="insufficient_quota",
             )

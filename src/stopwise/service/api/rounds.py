@@ -36,7 +36,7 @@ async def begin(request: Request) -> Response:
     conversation = body.text("conversation", most=500)
     features = _features(cascade, body, segment)
     body.done()
-    service.check_budget(key)
+    service.reserve(key)
 
     async def work() -> tuple[int, dict[str, Any]]:
         decision = cascade.decide(segment, conversation or None, features)

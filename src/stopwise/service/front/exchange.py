@@ -75,12 +75,37 @@ class Exchange:
         self.decision = asked.decision  # per item, what has become of it
         self.item: ItemOutcome | None = None
         self._given: int | None = None
+        self._held: dict[int, float] = {}
+        self._hold()
         asked.service.begun(self)
-        expected = asked.cascade.learner.own_costs.per_stage
-        first, depth = asked.decision.first, asked.decision.depth
-        self._held = float(sum(expected[first : depth + 1]))
+
+    def _hold(self) -> None:
+        """Hold back what all calls may cost, so that many requests at once pass no budget."""
+        asked, decision = self.asked, self.asked.decision
+        for stage in range(decision.first, decision.depth + 1):
+            self._held[stage] = self._estimate(stage)
+        asked.service.reserve(asked.key, sum(self._held.values()))
+        self._held_comparison = sum(self._held.values()) - self._held.get(decision.depth, 0.0)
+        asked.service.spending.hold(f"comparison:{asked.cascade.name}", self._held_comparison)
+
+    def _hold_one_more(self, stage: int) -> None:
+        """The same of a stage in the place of another: it is called whatever it costs."""
+        if stage not in self._held:
+            self._held[stage] = self._estimate(stage)
+            if self.asked.key.id:
+                self.asked.service.spending.hold(f"key:{self.asked.key.id}", self._held[stage])
+
+    def _estimate(self, stage: int) -> float:
+        cascade, chat = self.asked.cascade, self.asked.chat
+        usual = float(cascade.learner.own_costs.per_stage[stage])
+        return cascade.config.stages[stage].estimate(usual, chat.size, chat.most_output)
+
+    def _let_go(self) -> None:
+        """What was held back is not any more: what the calls did cost is counted now."""
+        asked = self.asked
         if asked.key.id:
-            asked.service.spending.hold(f"key:{asked.key.id}", self._held)
+            asked.service.spending.hold(f"key:{asked.key.id}", -sum(self._held.values()))
+        asked.service.spending.hold(f"comparison:{asked.cascade.name}", -self._held_comparison)
 
     def headers(self, served: int | None) -> dict[str, str]:
         """The headers that say what was decided."""
@@ -94,6 +119,7 @@ class Exchange:
     def start(self, stage: int) -> asyncio.Task[Came]:
         """Call a stage, plainly, unless it is being called already."""
         if stage not in self._tasks:
+            self._hold_one_more(stage)
             self._began[stage] = time.perf_counter()
             self._tasks[stage] = asyncio.create_task(self._plain(stage))
         return self._tasks[stage]
@@ -236,8 +262,6 @@ class Exchange:
         if self._tasks:
             await asyncio.wait(self._tasks.values())
         asked = self.asked
-        if asked.key.id:
-            asked.service.spending.hold(f"key:{asked.key.id}", -self._held)
         decision = self.decision
         asked.service.metrics.served.labels(
             decision.cascade, decision.mode, str(decision.depth), decision.uncounted or ""
@@ -254,6 +278,7 @@ class Exchange:
                 item=self.item,
             )
         )
+        self._let_go()
 
     def cancel(self, stage: int, word: str, began: float | None) -> None:
         """Give up a call whose answer nobody waits for."""
