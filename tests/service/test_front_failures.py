@@ -150,6 +150,56 @@ def test_a_client_cannot_name_its_own_upstream(make: Maker, upstream: FakeUpstre
     assert upstream.models() == ["large"]
 
 
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_when_to_try_again_is_passed_on(
+    make: Maker, upstream: FakeUpstream, status: int, streamed: bool
+) -> None:
+    client, _ = make(mode="shadow", sample=0.0)
+    busy = {"status": status, "headers": {"retry-after": "17"}}
+    upstream.answer = lambda model, body: busy
+    response = ask(client, {**ASK, "stream": streamed})
+    assert (response.status_code, response.headers["retry-after"]) == (status, "17")
+    assert ("secret words" in response.text) == (status == 429)
+
+
+def test_a_comparison_waits_until_it_is_welcome(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(mode="shadow", sample=1.0)
+    asked: list[str] = []
+
+    def answer(model: str, body: Any) -> Any:
+        asked.append(model)
+        busy = {"status": 429, "headers": {"retry-after": "0.05"}}
+        return busy if asked.count("small") < 3 and model == "small" else "yes"
+
+    upstream.answer = answer
+    assert ask(client).status_code == 200
+    settled(client, service)
+    assert asked.count("small") == 3
+    assert seen(service) == (1, 0)
+
+
+def test_a_comparison_does_not_wait_beyond_its_time(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(mode="shadow", sample=1.0)
+    busy = {"status": 503, "headers": {"retry-after": "61"}}
+    upstream.answer = lambda model, body: busy if model == "small" else "yes"
+    assert ask(client).status_code == 200
+    settled(client, service)
+    assert upstream.models().count("small") == 1
+    assert service.rounds.sums("support")["missing:failed"] == 1
+
+
+def test_a_spent_budget_says_when_there_is_another(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(mode="shadow", sample=0.0)
+    _, text = service.keys.create("app", ["infer"], budget=1e-9)
+    service.keys.renew()
+    assert ask(client, authorization=f"Bearer {text}").status_code == 200
+    refused = ask(client, authorization=f"Bearer {text}")
+    left = 86400 - time.time() % 86400
+    assert refused.status_code == 429
+    assert abs(int(refused.headers["retry-after"]) - left) < 60 or left < 60
+
+
 def stored_rounds(folder: Path, name: str) -> list[dict[str, Any]]:
     """The rounds that a service has left behind."""
     database = SqliteDatabase(folder / name)

@@ -12,7 +12,7 @@ from stopwise.service.cascades.holding import LATE
 from stopwise.service.cascades.recorder import Recorder
 from stopwise.service.cascades.reported_rounds import finished_of, of_this_epoch
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.spending import Spending
+from stopwise.service.cascades.spending import DAY, Spending
 from stopwise.service.cascades.verdicts import renew_headlines
 from stopwise.service.config.forms import MODES, Config, Mode
 from stopwise.service.database.alarms import Alarms
@@ -250,4 +250,5 @@ class Service:
                 " under way",
                 code="insufficient_quota",
                 kind="insufficient_quota",
+                retry_after=DAY - time.time() % DAY,
             )

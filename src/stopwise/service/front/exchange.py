@@ -132,7 +132,10 @@ class Exchange:
         body = chat.for_stage(config.upstream.model, streamed=False, more=more)
         began = time.perf_counter()
         try:
-            response = await self.asked.service.upstreams.call(config.upstream, CHAT, body)
+            # Nobody waits for a call that is only compared: it may wait until it is welcome.
+            response = await self.asked.service.upstreams.call(
+                config.upstream, CHAT, body, patient=stage != self._awaited
+            )
             answer = read_completion(response)
             if answer is None:
                 raise UpstreamError("not a completion")
