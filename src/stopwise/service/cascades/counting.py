@@ -98,7 +98,7 @@ def known_calls(calls: tuple[Call, ...], abstentions: Abstentions) -> tuple[Call
     That a client left or the service stopped says nothing of the stage that was waited for. Where
     no answer counts as one, that call is left out, and with it whatever was called in its place.
 
-    >>> len(known_calls((Call(0, "yes"), Call(1, failed=CLIENT_GONE)), "mistake"))
+    >>> len(known_calls((Call(0, "yes"), Call(1, failed="client gone")), "mistake"))
     1
     """
     if abstentions == "leave out":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.verdicts import judged_of, standing_of
+from stopwise.service.cascades.verdicts import judged_of, sentence_of, standing_of
 from stopwise.service.config.forms import MODES
 from stopwise.service.database.trail import Change
 from stopwise.service.views.cascade import mean_law, segments_of
@@ -34,6 +34,7 @@ class ModeView:
     """What page 7 shows.
 
     Attributes:
+        sentence: the verdict, in one sentence.
         choices: every mode and what it does.
         law: the probability of each depth if enforced now.
         expected_cost: per request if enforced now, comparison calls included; `present_cost` is
@@ -49,6 +50,7 @@ class ModeView:
 
     name: str
     mode: str
+    sentence: str
     stages: tuple[str, ...]
     choices: tuple[tuple[str, str], ...]
     law: tuple[float, ...]
@@ -84,6 +86,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
     return ModeView(
         name=cascade.name,
         mode=cascade.mode,
+        sentence=sentence_of(cascade, judged),
         stages=config.stage_names,
         choices=tuple((mode, what[mode].format(**words)) for mode in MODES),
         law=law,
