@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from stopwise.service.cascades.reported_rounds import finished_of, of_this_epoch
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import DAY, Spending
 from stopwise.service.cascades.verdicts import renew_headlines
-from stopwise.service.config.forms import MODES, Config, Mode
+from stopwise.service.config.forms import FROM_FILE, MODES, Config, FromFile, Mode
 from stopwise.service.database.alarms import Alarms
 from stopwise.service.database.connection import open_database
 from stopwise.service.database.keys import Key, Keys
@@ -94,7 +95,9 @@ class Service:
         self.metrics.show(learners)
         if isinstance(self.telemetry, OpenTelemetry):
             self.telemetry.show(learners)
+        self._mode_lock = threading.Lock()
         self._set_modes()
+        self._say_kept_modes()
         self.recorder = Recorder(
             self.rounds,
             self.cascades,
@@ -215,9 +218,27 @@ class Service:
         return None
 
     def _set_modes(self) -> None:
-        for name, mode in self.trail.modes().items():
-            if name in self.cascades and mode in MODES:
-                self.cascades[name].mode = mode
+        """The modes that were set while the service ran; else those of the file."""
+        with self._mode_lock:
+            stored = self.trail.modes()
+            for name, cascade in self.cascades.items():
+                mode = stored.get(name)
+                cascade.kept_mode = next((known for known in MODES if known == mode), None)
+                cascade.mode = cascade.kept_mode or cascade.config.mode
+
+    def _say_kept_modes(self) -> None:
+        for name, cascade in self.cascades.items():
+            if cascade.mode != cascade.config.mode:
+                LOG.warning(
+                    "the mode was set while the service ran and stays, whatever the file says",
+                    extra={
+                        "cascade": name,
+                        "mode": cascade.mode,
+                        "mode_of_the_file": cascade.config.mode,
+                        "to_follow_the_file": f"the page /ui/c/{name}/mode, or PUT"
+                        f' /api/v1/cascades/{name}/mode with "mode": "{FROM_FILE}"',
+                    },
+                )
 
     # ---- what requests ask for -------------------------------------------------------------
 
@@ -233,12 +254,22 @@ class Service:
             )
         return found
 
-    def set_mode(self, cascade: RunningCascade, mode: Mode, key: Key, reason: str) -> None:
-        """Switch a cascade; every replica follows within a second (this blocks)."""
+    def set_mode(
+        self, cascade: RunningCascade, mode: Mode | FromFile, key: Key, reason: str
+    ) -> None:
+        """Switch a cascade; every replica follows within a second (this blocks).
+
+        Args:
+            mode: that is kept, whatever the file says; "file" to follow the file again.
+        """
         who = f"{key.name} ({key.id})" if key.id else key.name
-        self.trail.set_mode(cascade.name, cascade.mode, mode, who, reason)
-        cascade.mode = mode
-        if mode == "enforce":
+        new = cascade.config.mode if mode == FROM_FILE else mode
+        kept = None if mode == FROM_FILE else mode
+        with self._mode_lock:
+            old = cascade.mode
+            self.trail.set_mode(cascade.name, old, new, who, reason, keep=kept is not None)
+            cascade.mode, cascade.kept_mode = new, kept
+        if new == "enforce":
             renew_headlines(self.rounds, cascade)
 
     def reserve(self, key: Key, amount: float = 0.0) -> None:

@@ -13,6 +13,9 @@ from stopwise.live.settings import Mode as Mode
 from stopwise.openai.logprobs import How
 
 MODES: tuple[Mode, ...] = ("shadow", "advise", "enforce")
+FromFile = Literal["file"]
+FROM_FILE: FromFile = "file"
+"""In the place of a mode: that of the file, also after the file was changed."""
 CONFIDENCES = ("none", *get_args(How))
 Keep = Literal["nothing", "disagreements", "all"]
 Sticky = Literal["none", "conversation"]

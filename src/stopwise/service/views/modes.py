@@ -34,6 +34,9 @@ class ModeView:
     """What page 7 shows.
 
     Attributes:
+        file_mode: what the file says.
+        kept: whether the mode was set while the service ran, so that the file's is not used.
+        back_to: the mode before the present one; None where it was never another.
         sentence: the verdict, in one sentence.
         choices: every mode and what it does.
         law: the probability of each depth if enforced now.
@@ -50,6 +53,9 @@ class ModeView:
 
     name: str
     mode: str
+    file_mode: str
+    kept: bool
+    back_to: str | None
     sentence: str
     stages: tuple[str, ...]
     choices: tuple[tuple[str, str], ...]
@@ -79,6 +85,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         at = judged.stage
         low, high = min(at, run_to), max(at, run_to)
         changed = 0.0 if low == high else judged.verdict.pair(low, high).may_differ_high
+    changes = tuple(service.trail.changes(cascade.name))
     what = WHAT | {"enforce": PER_ITEM} if config.per_item else WHAT
     if config.goes_on:
         what = what | {"enforce": what["enforce"] + GOES_ON}
@@ -86,6 +93,9 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
     return ModeView(
         name=cascade.name,
         mode=cascade.mode,
+        file_mode=config.mode,
+        kept=cascade.kept_mode is not None,
+        back_to=_before(changes, cascade.mode),
         sentence=sentence_of(cascade, judged),
         stages=config.stage_names,
         choices=tuple((mode, what[mode].format(**words)) for mode in MODES),
@@ -101,5 +111,12 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         else config.stage_names[judged.verdict.recommended],
         changed_at_most=changed,
         advised_same=(int(sums.get("advised:same", 0)), int(sums.get("advised:known", 0))),
-        changes=tuple(service.trail.changes(cascade.name)),
+        changes=changes,
     )
+
+
+def _before(changes: tuple[Change, ...], mode: str) -> str | None:
+    """The mode before the present one. The same mode chosen again, with another reason, is none."""
+    switches = (change for change in changes if change.what == "mode" and change.old != change.new)
+    latest = next(switches, None)
+    return None if latest is None or latest.new != mode else latest.old
