@@ -166,3 +166,43 @@ def test_requests_that_are_not_counted_go_to_the_stage_of_the_headline(
     assert cascade.uncounted("a segment that is new", "budget").depth == stages[reading]
     # The three are not all the same here, or this would show nothing.
     assert judged.verdict.recommended != judged.verdict.minimax_stage
+
+
+def test_where_requests_stop_before_the_last_stage_the_stages_up_to_there_are_judged(
+    make: Maker,
+) -> None:
+    client, service = make(
+        models=NAMES, api_only=True, mode="advise", run_to="model", mistake_cost=30.0
+    )
+    told = client.get("/api/v1/cascades/support/verdict").json()
+    assert told["sentence"].startswith("Nothing can be said yet")
+    play(service, (0.04, 0.03), 400)
+    told = client.get("/api/v1/cascades/support/verdict").json()
+    log = client.get("/api/v1/cascades/support/log").content
+    frame = polars.read_csv(io.BytesIO(log)).select("item", *NAMES[:2])
+    found = sw.analyze(frame, stages=NAMES[:2], costs=(1.0, 10.0), mistake_cost=30.0)
+    said = headline(found.verdict, found.readings)
+    assert told["sentence"] == f"Of the stages up to model: {said}"
+    assert told["more"][0].startswith("Of person nothing is known: in the mode advise requests")
+    assert told["nothing_deeper_pays"] is False  # of person nothing is known
+    assert [pair["verdict"] for pair in told["pairs"]] == [
+        "certain", "not compared yet", "not compared yet",
+    ]  # fmt: skip
+    for page in ("/ui/", "/ui/c/support", "/ui/c/support/mode"):
+        text = client.get(page).text
+        assert "certain up to model" in text, page
+        assert '<span class="certain">certain</span>' not in text
+    # Enforced, requests go to the last stage too: there is more to be known.
+    service.set_mode(service.cascades["support"], "enforce", LOCAL, "to see")
+    told = client.get("/api/v1/cascades/support/verdict").json()
+    assert told["sentence"].startswith("Nothing can be said yet")
+
+
+def test_where_requests_stop_at_the_first_stage_it_is_said_that_nothing_is_compared(
+    make: Maker,
+) -> None:
+    client, service = make(models=NAMES, api_only=True, mode="advise", run_to="rule")
+    play(service, (0.1,), 20)
+    told = client.get("/api/v1/cascades/support/verdict").json()
+    assert "every request stops at rule, the first stage (`run_to`)" in told["sentence"]
+    assert "every request stops at rule" in client.get("/ui/c/support/mode").text

@@ -100,7 +100,7 @@ def cascade_view(
     judged = judged_of(cascade, sums, segment)
     names = config.stage_names
     segments = segments_of(service, cascade)
-    title, reason = title_of(judged)
+    title, reason = title_of(cascade, judged)
     return CascadeView(
         name=cascade.name,
         mode=cascade.mode,
@@ -116,10 +116,10 @@ def cascade_view(
         segments=segments,
         rounds=int(sums.get("rounds", 0)),
         requests=int(sums.get("requests", 0)),
-        sentence=sentence_of(judged),
+        sentence=sentence_of(cascade, judged),
         title=title,
         reason=reason,
-        more=tuple(more_sentences(judged)),
+        more=tuple(more_sentences(cascade, judged)),
         recommended=None if judged is None else names[judged.stage],
         reading=None if judged is None else judged.readings.headline_reading,
         policy=config.policy,
