@@ -12,9 +12,11 @@ import pytest
 from service_helpers import Maker
 
 import stopwise as sw
+from stopwise.logs.formatting import share
 from stopwise.logs.reading.bills import Spread
 from stopwise.logs.reading.costs import CostBounds, mean_bounds
 from stopwise.logs.reporting.headline import disagreement_sentence, headline, title_and_reason
+from stopwise.logs.reporting.words import pair_sentence
 from stopwise.service.cascades.cost_bounds import mean_low, with_measured_costs
 from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.cascades.verdicts import judged_of
@@ -206,3 +208,26 @@ def test_where_requests_stop_at_the_first_stage_it_is_said_that_nothing_is_compa
     told = client.get("/api/v1/cascades/support/verdict").json()
     assert "every request stops at rule, the first stage (`run_to`)" in told["sentence"]
     assert "every request stops at rule" in client.get("/ui/c/support/mode").text
+
+
+def test_pages_say_what_is_certain_and_at_which_threshold(make: Maker) -> None:
+    """Certain rests on lower bounds of what calls cost: these are shown, with `analyze`'s words."""
+    client, service = make(models=NAMES[:2], mode="advise", mistake_cost=0.1)
+    play(service, (0.01, 0.01), 300, costs=(0.02, 0.03))
+    cascade = service.cascades["support"]
+    judged = judged_of(cascade, service.rounds.sums("support"))
+    assert judged is not None
+    (pair,) = judged.verdict.pairs
+    assert pair.certain
+    assert pair.threshold_low < 0.95 * pair.threshold
+    (line,) = client.get("/api/v1/cascades/support/verdict").json()["pairs"]
+    assert line["threshold_low"] == pytest.approx(pair.threshold_low)
+    assert line["sentence"] == pair_sentence(judged.verdict, pair)
+    page = client.get("/ui/c/support").text
+    assert f"<title>threshold {pair.threshold_low:.3g}</title>" in page
+    assert f"{share(pair.threshold_low)} <span" in page
+    assert html.escape(line["sentence"]) in page
+    certain = '<span class="certain">certain</span>'
+    for path in ("/ui/", "/ui/c/support"):
+        text = " ".join(client.get(path).text.split())
+        assert f"{certain} that no deeper stage is worth its price, after 300" in text, path
