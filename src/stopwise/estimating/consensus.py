@@ -223,10 +223,10 @@ def disagreements(table: IntArray, times: FloatArray) -> FloatArray:
     array([[0.  , 0.25],
            [0.25, 0.  ]])
     """
-    count = table.shape[1]
-    result = np.zeros((count, count))
-    for i in range(count):
-        for j in range(i + 1, count):
+    stage_count = table.shape[1]
+    result = np.zeros((stage_count, stage_count))
+    for i in range(stage_count):
+        for j in range(i + 1, stage_count):
             both = (table[:, i] >= 0) & (table[:, j] >= 0)
             seen = times[both].sum()
             differ = times[both & (table[:, i] != table[:, j])].sum()
@@ -289,9 +289,9 @@ def _truths(
     gain = votes * (np.log(accuracy) - when_wrong)
     everyone_wrong = (votes * when_wrong) @ answered.T
     # Of each stage's answer: those who gave it were right, all others wrong.
-    count = len(votes)
-    supported = gain @ groups.same.reshape(-1, count).T
-    logs = everyone_wrong[:, :, None] + supported.reshape(len(accuracy), -1, count)
+    stage_count = len(votes)
+    supported = gain @ groups.same.reshape(-1, stage_count).T
+    logs = everyone_wrong[:, :, None] + supported.reshape(len(accuracy), -1, stage_count)
     other = everyone_wrong + unsaid
     own = np.where(groups.first[None], logs, -np.inf)
     top = np.maximum(own.max(axis=2), other)

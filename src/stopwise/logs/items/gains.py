@@ -9,6 +9,7 @@ import numpy as np
 
 from stopwise.agreement import partitions
 from stopwise.costs import Costs, FloatArray
+from stopwise.decisions import optimal_stage
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.observations import IntArray
 from stopwise.situations.references import hold_against
@@ -52,7 +53,7 @@ def gains_of(rule: Rule, depths: IntArray, codes: IntArray) -> tuple[Gain, ...]:
 
 def _gain(name: str, losses: FloatArray, depths: IntArray, costs: Costs) -> Gain:
     totals = np.asarray(costs.cumulative)[None] + costs.mistake_cost * losses
-    stage = int(totals.mean(axis=0).argmin())
+    stage = optimal_stage(losses.mean(axis=0) + costs.in_mistakes)
     saved = totals[:, stage] - totals[np.arange(len(depths)), depths]
     mean = float(saved.mean())
     width = 1.96 * float(saved.std(ddof=1)) / math.sqrt(len(saved)) if len(saved) > 1 else math.inf

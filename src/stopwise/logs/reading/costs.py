@@ -62,16 +62,20 @@ class CostBounds:
         array([[0. , 1.5],
                [0. , 0. ]])
         """
-        count = len(self.low)
-        steps = np.zeros((count, count))
+        stage_count = len(self.low)
+        steps = np.zeros((stage_count, stage_count))
         if self.alone:
             low, high = np.asarray(self.low), np.asarray(self.high)
-            rates = np.zeros((count, count)) if self.beyond_high is None else self.beyond_high
+            rates = (
+                np.zeros((stage_count, stage_count))
+                if self.beyond_high is None
+                else self.beyond_high
+            )
             # The shallower one also pays for those that answer where it does not.
             most = high + np.triu(rates, 1) @ high
             return np.triu(low[None, :] - most[:, None], 1)
-        for i in range(count):
-            rates = np.zeros(count) if self.beyond_high is None else self.beyond_high[i]
+        for i in range(stage_count):
+            rates = np.zeros(stage_count) if self.beyond_high is None else self.beyond_high[i]
             gain = np.asarray(self.low) * (1 - rates)
             steps[i, i + 1 :] = np.cumsum(gain[i + 1 :])
         return steps
@@ -110,11 +114,11 @@ def own_costs(
     counts: PatternCounts, settings: LogSettings, segment: str | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Each stage's own cost with its bounds: as given, or the mean of what was billed."""
-    count = len(counts.stages)
+    stage_count = len(counts.stages)
     if counts.billed is None:
         assert settings.costs is not None
-        if len(settings.costs) != count:
-            raise fail("costs", list(settings.costs), f"{count} numbers, one for each stage")
+        if len(settings.costs) != stage_count:
+            raise fail("costs", list(settings.costs), f"{stage_count} numbers, one for each stage")
         own = np.asarray(settings.costs, dtype=np.float64)
         return own, own, own
     own, number = counts.billed.means()
@@ -128,7 +132,7 @@ def own_costs(
     # called alone, and the differences of their costs count.
     families = 1 + len(counts.segments)
     sides = 1 if settings.calls == "cascade" else 2
-    tail = (1 - settings.level) / (4 * count * families * sides)
+    tail = (1 - settings.level) / (4 * stage_count * families * sides)
     bounds = [mean_bounds(stage[segment], tail) for stage in counts.billed.spreads]
     low = np.minimum([bound[0] for bound in bounds], own)
     return own, low, np.maximum([bound[1] for bound in bounds], own)
@@ -188,9 +192,9 @@ def _beyond_high(
         return None
     from scipy.special import betainccinv
 
-    count = len(counts.stages)
+    stage_count = len(counts.stages)
     rows = float(counts.rows)
-    pairs = count * (count - 1) / 2
+    pairs = stage_count * (stage_count - 1) / 2
     tail = (1 - settings.level) / (4 * pairs * (1 + len(counts.segments)))
     seen = beyond * rows
     high = betainccinv(seen + 1, np.maximum(rows - seen, 1e-9), tail)

@@ -33,19 +33,19 @@ def with_measured_costs(
         sums: of the same epoch and segment.
         goes_on: whether the next stage is called where one gives no answer.
     """
-    count = len(bounds.own)
+    stage_count = len(bounds.own)
     # Calls of pinned or uncounted requests, and those made because of what was answered, are no
     # fair sample of what a stage costs. Where there may be some, only full runs are looked at;
     # without any of them the stage may be free, and nothing is certain.
     fair = not goes_on and not any(
         name == "decided" or name.startswith("uncounted:") for name in sums
     )
-    tail = (1 - level) / (4 * count * 2)  # as in `stopwise.logs.reading.costs.own_costs`
+    tail = (1 - level) / (4 * stage_count * 2)  # as in `stopwise.logs.reading.costs.own_costs`
     low = [
         min(own, mean_low(*_sums_of(sums, "" if fair else "full:", at), tail))
         for at, own in enumerate(bounds.own)
     ]
-    return replace(bounds, low=tuple(low), high=(math.inf,) * count, measured=True)
+    return replace(bounds, low=tuple(low), high=(math.inf,) * stage_count, measured=True)
 
 
 def _sums_of(sums: Mapping[str, float], kind: str, stage: int) -> tuple[float, float, float]:

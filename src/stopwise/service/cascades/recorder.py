@@ -260,11 +260,13 @@ class Recorder:
     def _entry(self, finished: Finished, compared: ComparedAnswers | None) -> Entry:
         cascade = self._cascades[finished.decision.cascade]
         decision = finished.decision
-        count = len(cascade.config.stages)
+        stage_count = len(cascade.config.stages)
         abstentions = cascade.config.abstentions
-        complete = compared is not None and len([c for c in compared.codes if c >= 0]) == count
+        complete = (
+            compared is not None and len([c for c in compared.codes if c >= 0]) == stage_count
+        )
         differ = compared is not None and any(
-            differs for _, _, differs in compared.pairs(decision.depth, count, abstentions)
+            differs for _, _, differs in compared.pairs(decision.depth, stage_count, abstentions)
         )
         kept = compared is not None and (
             self._keep == "all" or (self._keep == "disagreements" and differ)
@@ -275,11 +277,11 @@ class Recorder:
             epoch=cascade.epoch,
             segment=decision.segment,
             at=decision.at,
-            sums=sums_of(finished, compared, cascade.config.run_to, count, abstentions),
+            sums=sums_of(finished, compared, cascade.config.run_to, stage_count, abstentions),
             counted=compared is not None,
             differ=differ,
             complete=complete,
-            form=row_form(finished, compared, count),
+            form=row_form(finished, compared, stage_count),
             item=(finished.request, [call.shown for call in finished.calls]) if kept else None,
             ending=finished.ending,
         )

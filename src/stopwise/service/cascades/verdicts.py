@@ -88,22 +88,22 @@ def judged_of(
     evidence = _compared_part(cascade, evidence_of(cascade, segment))
     if evidence is None:
         return None
-    count = evidence.stage_count
-    half = np.zeros((count, count), dtype=np.int64)
-    for i in range(count):
-        for j in range(i + 1, count):
+    stage_count = evidence.stage_count
+    half = np.zeros((stage_count, stage_count), dtype=np.int64)
+    for i in range(stage_count):
+        for j in range(i + 1, stage_count):
             half[i, j] = int(sums.get(f"half:{i}:{j}", 0))
     doubt = Doubt(
         (evidence.seen + half).astype(np.int64), (evidence.disagreed + half).astype(np.int64)
     )
     names, costs = cascade.config.stage_names, cascade.learner.costs
-    stages, beyond = names[:count], names[count:]
+    stages, beyond = names[:stage_count], names[stage_count:]
     if beyond:
-        costs = Costs.from_cumulative(costs.cumulative[:count], costs.mistake_cost)
+        costs = Costs.from_cumulative(costs.cumulative[:stage_count], costs.mistake_cost)
     counts = patterns_of(stages, sums)
     settings = LogSettings(
         reading=cascade.config.reading,
-        costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage[:count]),
+        costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage[:stage_count]),
         mistake_cost=cascade.config.mistake_cost,
         abstentions=cascade.config.abstentions,
     )
@@ -121,12 +121,12 @@ def _compared_part(cascade: RunningCascade, evidence: Evidence) -> Evidence | No
 
     That is all stages, or those up to `run_to` where requests go no deeper.
     """
-    for count in (evidence.stage_count, _reach(cascade) + 1):
-        seen = evidence.seen[:count, :count]
-        if count > 1 and bool((seen[np.triu_indices(count, 1)] > 0).all()):
-            if count == evidence.stage_count:
+    for stage_count in (evidence.stage_count, _reach(cascade) + 1):
+        seen = evidence.seen[:stage_count, :stage_count]
+        if stage_count > 1 and bool((seen[np.triu_indices(stage_count, 1)] > 0).all()):
+            if stage_count == evidence.stage_count:
                 return evidence
-            disagreed = evidence.disagreed[:count, :count]
+            disagreed = evidence.disagreed[:stage_count, :stage_count]
             switches = int(evidence.switched), int(evidence.switched_twice)
             return Evidence.from_counts(seen, disagreed, *switches)
     return None

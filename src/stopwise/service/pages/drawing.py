@@ -14,6 +14,7 @@ from html import escape
 
 from markupsafe import Markup
 
+from stopwise.display import short
 from stopwise.service.views.cascade import PairLine
 from stopwise.service.views.over_time import OverTime, TimeSlice
 
@@ -56,10 +57,6 @@ def _dot(x: float, y: float, size: float, kind: str, tip: str) -> str:
         f'<circle cx="{x:.2f}%" cy="{y:.1f}" r="{size:.1f}" class="{kind}">'
         f"<title>{escape(tip)}</title></circle>"
     )
-
-
-def _short(name: str, most: int = 18) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _scale(most: float) -> tuple[float, list[float]]:
@@ -160,7 +157,7 @@ def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
         parts.append(_text(place, bottom + 16, f"{100 * value:.3g} %", anchor, "soft"))
     for at, pair in enumerate(pairs):
         y = top + row * at + 30
-        names = f"{_short(pair.shallow)} and {_short(pair.deep)}"
+        names = f"{short(pair.shallow, 18)} and {short(pair.deep, 18)}"
         parts.append(_text("1%", y - 14, names, "start", "over"))
         mark = f"{x(min(pair.threshold_low, most)):.2f}%"
         parts.append(
@@ -195,7 +192,7 @@ def depth_law(law: Sequence[float], stages: Sequence[str]) -> Markup:
     for at, (share, name) in enumerate(zip(law, stages, strict=True)):
         y = row * at
         tip = f"{name}: {share:.2%}"
-        parts.append(_text("0", y + 13, f"{_short(name, 30)} {100 * share:.1f} %"))
+        parts.append(_text("0", y + 13, f"{short(name, 30)} {100 * share:.1f} %"))
         parts.append(_box(0, y + 19, 100, 14, "ground", tip))
         parts.append(_box(0, y + 19, 100 * share, 14, stage_class(at), tip))
     label = "Probability of each depth: " + ", ".join(

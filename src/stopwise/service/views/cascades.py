@@ -57,7 +57,7 @@ def cascade_lines(service: Service) -> list[CascadeLine]:
         sums = service.rounds.sums(name, since=since)
         judged = judged_of(cascade, all_time)
         title, reason = title_of(cascade, judged)
-        count = len(cascade.config.stages)
+        stage_count = len(cascade.config.stages)
         lines.append(
             CascadeLine(
                 name=name,
@@ -73,7 +73,7 @@ def cascade_lines(service: Service) -> list[CascadeLine]:
                 requests=int(sums.get("requests", 0)),
                 spent=sums.get("spent", 0.0),
                 comparison=sums.get("comparison", 0.0),
-                served_by=tuple(int(sums.get(f"served:{at}", 0)) for at in range(count)),
+                served_by=tuple(int(sums.get(f"served:{at}", 0)) for at in range(stage_count)),
             )
         )
     return lines
