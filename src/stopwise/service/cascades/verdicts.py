@@ -265,6 +265,15 @@ def standing_of(judged: JudgedCascade | None) -> str:
     return "not knowable without labels"
 
 
+def matter_of(judged: JudgedCascade | None) -> str:
+    """What is certain, or not knowable: the words that follow `standing_of`."""
+    if judged is None:
+        return ""
+    if judged.stage == len(judged.verdict.stages) - 1:
+        return "whether an earlier stage would be enough"
+    return "that no deeper stage is worth its price"
+
+
 def open_question(judged: JudgedCascade | None) -> str | None:
     """What is not knowable without labels."""
     return None if judged is None else shallower_sentence(judged.verdict, judged.readings)
