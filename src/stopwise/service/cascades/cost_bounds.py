@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from stopwise.logs.reading.costs import CostBounds
+from stopwise.logs.reading.costs import PARTS, CostBounds
 
-_PARTS = np.geomspace(0.01, 0.99, 24)
-"""Parts of the capital to bet: those of `stopwise.logs.reading.costs.mean_bounds`."""
-_CURVES = (-np.log1p(-_PARTS) - _PARTS) / _PARTS**2
+_CURVES = np.where(
+    PARTS < 1e-3, 0.5 + PARTS / 3 + PARTS**2 / 2, (-np.log1p(-PARTS) - PARTS) / PARTS**2
+)
+"""(-log(1 - b) - b) / b^2 = 1/2 + b/3 + b^2/4 + ...; where that cancels, a little above it."""
 _CLAIMS = 1 - np.geomspace(1e-6, 1, 600)[:-1]
 """Means that are put to the test, in parts of the mean seen; the largest first."""
 _ROUNDED = math.exp(-1e-3)
@@ -64,7 +65,7 @@ def mean_low(number: float, total: float, squares: float, tail: float) -> float:
     is larger for smaller claims: what refutes one refutes all below it.
 
     >>> round(mean_low(1000, 2000.0, 5000.0, 0.005), 2)     # 500 costs of 1 and 500 of 3
-    1.87
+    1.86
     >>> mean_low(1, 2.0, 4.0, 0.005), mean_low(0, 0.0, 0.0, 0.005)
     (0.0, 0.0)
     """
@@ -73,7 +74,7 @@ def mean_low(number: float, total: float, squares: float, tail: float) -> float:
     mean = total / number
     first = number * (1 / _CLAIMS - 1)
     second = squares / (mean * _CLAIMS) ** 2 - 2 * number / _CLAIMS + number
-    parts, curves = _PARTS[:, None], _CURVES[:, None]
+    parts, curves = PARTS[:, None], _CURVES[:, None]
     logs = parts * first - curves * parts**2 * np.maximum(second, 0.0)
     top = logs.max(axis=0)
     refuted = top + np.log(np.exp(logs - top).mean(axis=0)) >= math.log(1 / tail)
