@@ -234,9 +234,8 @@ class _WholeCall(NamedTuple):
 
     def by_rows(self) -> _Called:
         size = len(self.rows)
-        return _Called(
-            self.stage, self.rows.tolist(), self.results or [None] * size, [self.note] * size
-        )
+        results: list[CallResult | None] = [*self.results] or [None] * size
+        return _Called(self.stage, self.rows.tolist(), results, [self.note] * size)
 
 
 class _ColumnRounds:
