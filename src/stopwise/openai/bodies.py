@@ -34,19 +34,6 @@ class ChatRequest:
     body: dict[str, Any]
     size: int = 0
 
-    @property
-    def most_output(self) -> int:
-        """How many tokens an answer may have, by its own words; 0 where it says nothing of it.
-
-        >>> read_chat(b'{"model": "m", "messages": [{}], "max_tokens": 9, "n": 2}').most_output
-        18
-        """
-        for field in ("max_completion_tokens", "max_tokens"):
-            given = self.body.get(field)
-            if isinstance(given, int) and not isinstance(given, bool) and 0 < given < 1e9:
-                return given * self.choices
-        return 0
-
     def for_stage(
         self, model: str, *, streamed: bool, more: Mapping[str, Any] | None = None
     ) -> bytes:

@@ -107,6 +107,8 @@ def test_costs_of_calls_that_are_no_fair_sample_prove_nothing(unfair: str) -> No
     all_calls = {"calls:1": 900.0, "cost:1": 1800.0, "cost2:1": 3600.0}
     assert with_measured_costs(bounds, all_calls, 0.99, goes_on=False).low[1] > 1.8
     assert with_measured_costs(bounds, all_calls, 0.99, goes_on=True).low[1] == 0
+    by_chance = all_calls | {"uncounted:not sampled": 500.0}
+    assert with_measured_costs(bounds, by_chance, 0.99, goes_on=False).low[1] > 1.8
     all_calls[unfair] = 1.0
     assert with_measured_costs(bounds, all_calls, 0.99, goes_on=False).low[1] == 0
     full = {f"full:{name}": value / 2 for name, value in all_calls.items() if name != unfair}

@@ -214,7 +214,7 @@ def test_requests_at_once_do_not_pass_a_budget_together(
 
 
 def test_what_a_request_may_cost_is_held_back(make: Maker, upstream: FakeUpstream) -> None:
-    """By its length and by how long its answer may be, where that is more than usual."""
+    """By its length, where that makes it more than usual."""
     client, service = make(mode="shadow", sample=0.0)
     key, text = service.keys.create("app", ["infer"], budget=1000.0)
     service.keys.renew()
@@ -225,11 +225,12 @@ def test_what_a_request_may_cost_is_held_back(make: Maker, upstream: FakeUpstrea
         return "yes"
 
     upstream.answer = answer
-    for body in (ASK, {**ASK, "max_tokens": 1_000_000}):
+    long = {**ASK, "messages": [{"role": "user", "content": "x" * 4_000_000}]}
+    for body in (ASK, long):
         assert ask(client, body, authorization=f"Bearer {text}").status_code == 200
         settled(client, service)
     assert held[0] == pytest.approx((500 * 10 + 200 * 40) / 1e6)
-    assert held[1] == pytest.approx(40.0 + 1800 / 1e6, rel=1e-2)
+    assert held[1] == pytest.approx(10.0 + 1800 / 1e6, rel=1e-2)
     assert service.spending.spent(f"key:{key.id}") == pytest.approx(2 * 1800 / 1e6)
 
 

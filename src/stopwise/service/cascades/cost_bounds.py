@@ -36,10 +36,10 @@ def with_measured_costs(
     stage_count = len(bounds.own)
     # Calls of pinned or uncounted requests, and those made because of what was answered, are no
     # fair sample of what a stage costs. Where there may be some, only full runs are looked at;
-    # without any of them the stage may be free, and nothing is certain.
-    fair = not goes_on and not any(
-        name == "decided" or name.startswith("uncounted:") for name in sums
-    )
+    # without any of them the stage may be free, and nothing is certain. Which requests are compared
+    # in shadow is a matter of chance alone: the others are as fair.
+    unfair = {name for name in sums if name == "decided" or name.startswith("uncounted:")}
+    fair = not goes_on and not unfair - {"uncounted:not sampled"}
     tail = (1 - level) / (4 * stage_count * 2)  # as in `stopwise.logs.reading.costs.own_costs`
     low = [
         min(own, mean_low(*_sums_of(sums, "" if fair else "full:", at), tail))

@@ -92,20 +92,22 @@ class StageConfig:
     price: Price | None = None
     upstream: Upstream | None = None
 
-    def estimate(self, usual: float, size: int, most_output: int = 0) -> float:
+    def estimate(self, usual: float, size: int) -> float:
         """What a call may cost, before it is made.
+
+        How long its answer may be at most (`max_tokens`) is no estimate: clients say far more than
+        answers have, and would be refused what they never spend.
 
         Args:
             usual: what calls of this stage cost on average.
             size: of the request in bytes: about four make a token.
-            most_output: tokens of the answer, where the request limits them.
 
-        >>> StageConfig("large", 0.1, Price(10.0, 40.0)).estimate(0.1, 4_000_000, 5000)
-        10.2
+        >>> StageConfig("large", 0.1, Price(10.0, 40.0)).estimate(0.1, 4_000_000)
+        10.0
         """
         if self.price is None:
             return max(usual, self.cost)
-        return max(usual, self.price.of(size // 4, most_output))
+        return max(usual, self.price.of(size // 4, 0))
 
 
 @dataclass(frozen=True)

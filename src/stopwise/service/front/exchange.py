@@ -98,7 +98,7 @@ class Exchange:
     def _estimate(self, stage: int) -> float:
         cascade, chat = self.asked.cascade, self.asked.chat
         usual = float(cascade.learner.own_costs.per_stage[stage])
-        return cascade.config.stages[stage].estimate(usual, chat.size, chat.most_output)
+        return cascade.config.stages[stage].estimate(usual, chat.size)
 
     def _let_go(self) -> None:
         """What was held back is not any more: what the calls did cost is counted now."""
