@@ -17,9 +17,9 @@ def print_items(console: Console, found: ItemAnalysis) -> None:
     from stopwise.logs.items import words
 
     first, *others = words.sentences(found)
-    console.print(f"\n{first}", style="bold", markup=False)
+    console.print(f"\n{first}", style="bold")
     for sentence in others:
-        console.print(sentence, markup=False)
+        console.print(sentence)
     console.print(_ways(found))
     console.print("\nWhere it stops, and why", style="bold")
     console.print(reason_table(found.reasons))
@@ -28,9 +28,9 @@ def print_items(console: Console, found: ItemAnalysis) -> None:
 def print_items_alone(console: Console, found: AloneItems) -> None:
     """The same for stages that are called alone."""
     first, *others = found.sentences()
-    console.print(f"\n{first}", style="bold", markup=False)
+    console.print(f"\n{first}", style="bold")
     for sentence in others:
-        console.print(sentence, markup=False)
+        console.print(sentence)
     console.print(_ways(found))
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from stopwise.agreement import partitions
-from stopwise.costs import Costs
+from stopwise.arrays import IntArray
+from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
 from stopwise.logs.items.frontier import Frontier, frontier_of
-from stopwise.logs.items.gains import Gain, gains_of
+from stopwise.logs.items.gains import Gain, Stops, gains_of
 from stopwise.logs.items.held_out import HeldOut, WayToStop, check_rows, hold_out, score_way
 from stopwise.logs.items.why import Reason, reasons
 from stopwise.logs.reading.rows import LogRows
@@ -44,6 +45,11 @@ class ItemAnalysis:
     frontier: Frontier
     has_confidences: bool
     gains: tuple[Gain, ...]
+
+    @property
+    def always_last(self) -> WayToStop:
+        """The last stage for all items."""
+        return self.ways[1]
 
     @property
     def best_single(self) -> WayToStop:
@@ -80,7 +86,7 @@ class ItemAnalysis:
             "depends_on": list(self.depends_on),
             "per_item": asdict(self.per_item),
             "ways": [asdict(way) for way in self.ways],
-            "saved_against_last": self.costs.cumulative[-1] - self.per_item.cost,
+            "saved_against_last": self.always_last.cost - self.per_item.cost,
             "certified_saving": self.held_out.certified,
             "certified_level": self.held_out.level,
             "calibration_error": self.held_out.calibration,
@@ -118,15 +124,24 @@ def analyze_items(
     count = len(rows.stages)
     met = rows.observations()
     held_out = hold_out(
-        met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed
-    )
+        met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed,
+        bills=rows.bills if rows.billed else None,
+    )  # fmt: skip
     rule = Rule.fit(rows.stages, met, rows.costs, reference=reference, trust=trust)
     losses = rule.held.loss(partitions(rows.codes))
     single = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
 
+    stops = Stops(
+        answered=np.stack([rows.answered_at(stage) for stage in range(count)], axis=1),
+        spent=rows.spent,
+        through=np.cumsum(rows.bills, axis=1),
+    )
+
+    def way(name: str, depths: IntArray, spent: FloatArray) -> WayToStop:
+        return score_way(name, depths, rows.codes, rows.costs, rows.truth, losses, spent=spent)
+
     def fixed(name: str, stage: int) -> WayToStop:
-        depths = np.full(len(rows.codes), stage, dtype=np.int64)
-        return score_way(name, depths, rows.codes, rows.costs, rows.truth, losses)
+        return way(name, stops.answered[:, stage], stops.spent[:, stage])
 
     ways = (
         fixed(f"single-stage rule ({rows.stages[single]})", single),
@@ -137,12 +152,14 @@ def analyze_items(
         stages=rows.stages,
         rows=len(rows.codes),
         costs=rows.costs,
-        per_item=score_way("per item", held_out.depths, rows.codes, rows.costs, rows.truth, losses),
+        per_item=way(
+            "per item", held_out.depths, stops.through[np.arange(len(rows.codes)), held_out.depths]
+        ),
         ways=ways,
         held_out=held_out,
         rule=rule,
         reasons=tuple(reasons(rule)),
-        frontier=frontier_of(met, held_out, rows.stages, rows.costs, seed=seed),
+        frontier=frontier_of(met, held_out, rows.stages, rows.costs, stops, seed=seed),
         has_confidences=rows.confidences is not None,
-        gains=gains_of(rule, held_out.depths, rows.codes),
+        gains=gains_of(rule, held_out.depths, rows.codes, stops),
     )

@@ -35,7 +35,7 @@ def headline(found: ItemAnalysis) -> str:
 
 def measured(found: ItemAnalysis) -> str:
     """What was seen on rows that the rule had not."""
-    own, last = found.per_item, found.costs.cumulative[-1]
+    own, last = found.per_item, found.always_last.cost
     saved = 1 - own.cost / last if last > 0 else 0.0
     return (
         f"On rows it has not seen, calls cost {amount(own.cost)} (± {amount(own.cost_half_width)})"

@@ -183,10 +183,10 @@ def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | Non
         kept = costs > 0
         if at in free_stages:
             kept |= table[f"free{at}"].to_numpy().astype(bool)
-        spreads: dict[str | None, Spread] = {None: _spread(costs[kept])}
+        spreads: dict[str | None, Spread] = {None: spread_of(costs[kept])}
         if by_segment:
             for name in {name for name in names.tolist() if name is not None}:
-                spreads[name] = _spread(costs[kept & (names == name)])
+                spreads[name] = spread_of(costs[kept & (names == name)])
         found.append(spreads)
     return tuple(found)
 
@@ -243,8 +243,12 @@ def _called(log: Log, at: int) -> Any:
     return polars.any_horizontal(polars.col(f"k{at}"), *answered)
 
 
-def _spread(costs: FloatArray) -> Spread:
-    """Costs rounded down to a thousandth of themselves, and how often each occurs."""
+def spread_of(costs: FloatArray) -> Spread:
+    """Costs rounded down to a thousandth of themselves, and how often each occurs.
+
+    >>> spread_of(np.array([2.0, 0.0, 2.0])).number
+    array([1., 2.])
+    """
     steps = np.full(len(costs), -np.inf)
     positive = costs > 0
     steps[positive] = np.floor(np.log(costs[positive]) * STEPS)

@@ -155,9 +155,9 @@ def own_costs(
     sides = 1 if settings.calls == "cascade" else 2
     tail = 1.0 if endless else (1 - settings.level) / (4 * count * families * sides)
     bounds = []
-    for at, stage in enumerate(counts.billed.spreads):
+    for at, spreads in enumerate(counts.billed.spreads):
         unseen = _unseen(counts, at) if at in free_if_missing else 0.0
-        bounds.append(mean_bounds(stage[segment], tail, unseen))
+        bounds.append(mean_bounds(spreads[segment], tail, unseen))
     low = np.minimum([bound[0] for bound in bounds], own)
     return own, low, np.maximum([bound[1] for bound in bounds], own)
 
