@@ -167,15 +167,15 @@ def _print(analysis: Analysis, report: Path | None) -> None:
                 words.pair_sentence(verdict, pair),
                 {"certain": "green", "too few rows": "cyan"}.get(pair.verdict, "yellow"),
             )
-            for pair in words.key_pairs(verdict)
+            for pair in words.key_pairs(verdict, readings)
         )
     )
-    if hidden := len(verdict.pairs) - len(words.key_pairs(verdict)):
+    if hidden := len(verdict.pairs) - len(words.key_pairs(verdict, readings)):
         say(f"({hidden} more pairs, among other stages, in --json and --report)", "dim")
     say("\nMistake cost: where the paper's rule stops, and how sure", "bold")
     console.print(_mistake_cost_table(analysis))
     if changes := words.key_changes(analysis):
-        say("\nIf the cascade were another", "bold")
+        say(f"\n{words.WHAT_IF_TITLE}", "bold")
         for change in changes:
             say("- " + words.what_if_sentence(verdict, change))
     if analysis.segments:

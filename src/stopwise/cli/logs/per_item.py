@@ -60,7 +60,8 @@ def _ways(found: ItemAnalysis | AloneItems) -> Any:
     if found.per_item.total is not None:
         titles += ["wrong answers", "cost in truth"]
     for title in titles:
-        table.add_column(title, justify="left" if title == "way to stop" else "right")
+        left = title == "way to stop"  # a long name takes several lines, and is not cut off
+        table.add_column(title, justify="left" if left else "right", overflow="fold")
     for way in (found.per_item, *found.ways):
         cells = [way.name, amount(way.cost), share(way.changed), amount(way.expected_total)]
         if way.error_rate is not None and way.total is not None:

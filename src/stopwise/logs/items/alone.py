@@ -17,6 +17,7 @@ from stopwise.costs import Costs
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.items.gains import interval_of_mean
 from stopwise.logs.items.held_out import WayToStop, check_rows, mean_lower_bound, score_way
+from stopwise.logs.items.words import reference
 from stopwise.logs.reading.bills import spread_of
 from stopwise.logs.reading.costs import mean_bounds
 from stopwise.logs.reading.rows import LogRows
@@ -43,6 +44,8 @@ class AloneItems:
         certified: with probability `level`, at least this much is saved per item against the
             baseline alone, whatever the truth; may be below 0.
         rule: fitted on all rows: the one to keep.
+        doubt: how far the consensus takes the baseline's place as what answers are held against.
+        trust: what share of the differences from the baseline counts as mistakes.
     """
 
     stages: tuple[str, ...]
@@ -58,6 +61,8 @@ class AloneItems:
     certified: float
     level: float
     rule: AloneRule
+    doubt: float
+    trust: float
 
     @property
     def best_single(self) -> WayToStop:
@@ -110,6 +115,7 @@ class AloneItems:
                 f" is saved against {base} alone, even if every answer that differs from it is a"
                 " mistake."
             )
+        lines.append(reference(self.doubt, self.trust, base))
         return lines + list(self.rule.reads)
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,6 +135,8 @@ class AloneItems:
             "saved_against_baseline": self.ways[self.baseline].cost - self.per_item.cost,
             "certified_saving": self.certified,
             "certified_level": self.level,
+            "doubt_of_baseline": self.doubt,
+            "trust": self.trust,
             "first": self.stages[self.rule.first],
             "reads": list(self.rule.reads),
         }
@@ -208,6 +216,8 @@ def analyze_items_alone(
         certified=certified,
         level=level,
         rule=AloneRule.fit(rows.stages, met, own, reference=held_to, trust=trust),
+        doubt=held.doubt,
+        trust=held.trust,
     )
 
 
