@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _SUMS = ("total", "known", "bad")
 """What a database adds up of every stage's costs."""
 
+_LARGEST = 1e290
+"""Bounds of means are some times larger than the sums they come from, and must be numbers too."""
+
 _MOST_ROWS = 250_000
 """Rows from which the spread is taken: more would hardly make the intervals narrower."""
 
@@ -100,7 +103,7 @@ def check_bills(log: Log, table: pl.DataFrame) -> None:
     for at, stage in enumerate(log.stages):
         bad = int(table[f"bad{at}"].sum() or 0) if f"bad{at}" in table.columns else 0
         total = table[f"total{at}"].fill_null(0)
-        if bad or not math.isfinite(float(total.sum())):
+        if bad or not abs(float(total.sum())) <= _LARGEST:
             raise StopwiseError(
                 f"costs of {stage}: not all are numbers, or they are too large to be added up;"
                 " correct them or give --costs 1,2,..."

@@ -180,11 +180,13 @@ def mean_bounds(spread: Spread, tail: float, unseen: float = 0.0) -> tuple[float
     >>> round(low, 2), round(high, 2)
     (1.88, 2.12)
     """
-    costs, number = spread.cost, spread.number
-    mean = float(number @ costs / number.sum())
-    largest = 2 * float(costs.max()) * (1 + 1e-3)
-    if largest == 0:
+    unit = float(spread.cost.max())
+    if unit == 0:
         return 0.0, 0.0
+    # In units of the largest, so that the smallest numbers there are can be halved too.
+    costs, number = spread.cost / unit, spread.number
+    mean = float(number @ costs / number.sum())
+    largest = 2 * (1 + 1e-3)
     # Costs were rounded down by a thousandth; above, they are taken as rounded up.
     mirrored = largest - costs * (1 + 1e-3)
     mirrored_mean = largest - mean * (1 + 1e-3)
@@ -193,9 +195,9 @@ def mean_bounds(spread: Spread, tail: float, unseen: float = 0.0) -> tuple[float
         costs, mirrored = np.append(costs, 0.0), np.append(mirrored, 0.0)
         mean, mirrored_mean = mean / (1 + unseen), mirrored_mean / (1 + unseen)
     if tail >= 1:
-        return mean, largest - mirrored_mean
+        return mean * unit, (largest - mirrored_mean) * unit
     low = _lower_bound(costs, number, mean, tail)
-    return low, largest - _lower_bound(mirrored, number, mirrored_mean, tail)
+    return low * unit, (largest - _lower_bound(mirrored, number, mirrored_mean, tail)) * unit
 
 
 def _lower_bound(values: FloatArray, number: FloatArray, mean: float, tail: float) -> float:
