@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import itertools
 import os
 import re
 import sys
@@ -49,10 +50,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="too slow without numba"))
 
 
+_tests_run = itertools.count(1)
+
+
 def pytest_collection_finish() -> None:
     """What collecting the tests has made stays: looking through it for cycles takes a second."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_logfinish() -> None:
+    """So does what tests have left behind, such as imported packages."""
+    if next(_tests_run) % 50 == 0:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

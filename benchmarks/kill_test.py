@@ -67,10 +67,17 @@ def work(
 
 
 def kill_often(
-    folder: Path, kind: str, *, kills: int, seed: int, durability: Durability = "round"
+    folder: Path,
+    kind: str,
+    *,
+    kills: int,
+    seed: int,
+    durability: Durability = "round",
+    one_store: int = 10,
 ) -> tuple[int, Losses]:
     """Kill a child `kills` times; raise AssertionError at the first loss that may not be.
 
+    After `one_store` kills another store is begun, lest reading it again take most of the time.
     Returns how many acknowledged rounds are there, and which are not.
     """
     rng = random.Random(seed)
@@ -79,7 +86,7 @@ def kill_often(
     context = processes()
     kept = 0
     for kill in range(kills):
-        if kill % 10 == 0:  # a new file, lest reading it again take most of the time
+        if kill % one_store == 0:
             kept += len(acknowledged)
             acknowledged = {}
             folder = folder.parent / f"{folder.name.split('-')[0]}-{kill}"
@@ -90,7 +97,7 @@ def kill_often(
             target=work, args=(folder, kind, rng.randrange(2**32), told, durability)
         )
         child.start()
-        if kill % 10 != 9:  # the tenth may be killed while it still opens the store
+        if kill % one_store != one_store - 1:  # the last may be killed while it opens the store
             while not told.stat().st_size and child.is_alive():
                 time.sleep(0.001)
         # Behind, most kills come when some rounds are kept and some are not.

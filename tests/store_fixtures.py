@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
     from postgres_server import Server
 
     from store_kinds import Kind
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stopwise import Costs, Evidence, Problem
-from stopwise.decisions import TIE, first_passing_stage, optimal_stage, passes, stopping_stages
+from stopwise.decisions import (
+    TIE,
+    first_choice,
+    first_choices,
+    first_passing_stage,
+    minimax_stage,
+    optimal_stage,
+    optimal_stages,
+    passes,
+    stopping_is_best,
+    stopping_stages,
+)
 
 # Costs with two decimals and shares of small whole numbers: ties on paper are frequent.
 hundredths = st.integers(0, 150).map(lambda n: Fraction(n, 100))
@@ -75,3 +86,54 @@ def test_the_slack_is_far_below_any_price():
 @pytest.mark.parametrize("totals", [[0.0, 0.0, 0.0], [3.0, 3.0, 3.0]])
 def test_of_equal_stages_the_last_is_optimal(totals):
     assert optimal_stage(totals) == 2
+
+
+# Sums of tenths, at sizes that rounding treats differently; the exact sums beside them.
+@st.composite
+def tables(draw):
+    """A table of totals as floats, each the sum of two numbers, and the same as fractions."""
+    size = draw(st.sampled_from([Fraction(1), Fraction(1, 3 * 10**6), Fraction(10**6, 3)]))
+    width = draw(st.integers(2, 5))
+    pair = st.tuples(st.integers(0, 9), st.integers(0, 9))
+    rows = draw(st.lists(st.lists(pair, min_size=width, max_size=width), min_size=1, max_size=5))
+    exact = [[size * Fraction(a + b, 10) for a, b in row] for row in rows]
+    rounded = [
+        [float(size * Fraction(a, 10)) + float(size * Fraction(b, 10)) for a, b in row]
+        for row in rows
+    ]
+    return rounded, exact
+
+
+@given(tables())
+def test_tables_are_read_row_by_row_and_as_exact_fractions_are(both):
+    rounded, exact = both
+    least = [[i for i, total in enumerate(row) if total == min(row)] for row in exact]
+    assert optimal_stages(rounded).tolist() == [row[-1] for row in least]
+    assert first_choices(rounded).tolist() == [row[0] for row in least]
+    assert [optimal_stage(row) for row in rounded] == [row[-1] for row in least]
+    assert [first_choice(row) for row in rounded] == [row[0] for row in least]
+
+
+def test_stopping_is_best_where_both_cost_the_same():
+    assert stopping_is_best([0.3, 0.1 + 0.2, 0.3 + 1e-9], [0.1 + 0.2, 0.3, 0.3]).tolist() == [
+        True,
+        True,
+        False,
+    ]
+
+
+@given(cascades(), st.integers(-60, 60))
+def test_other_units_of_costs_change_no_decision(cascade, power):
+    """Costs and mistake cost in another unit, exactly so: by a power of two."""
+    cumulative, shares = cascade
+    unit = 2.0**power
+    own = Costs.from_cumulative([float(c) for c in cumulative])
+    other = Costs.from_cumulative([float(c) * unit for c in cumulative], mistake_cost=unit)
+    disagreements = [[float(share) for share in row] for row in shares]
+    for decide in (stopping_stages, first_passing_stage):
+        assert decide(own.thresholds, disagreements) == decide(other.thresholds, disagreements)
+    errors = [row[0] for row in disagreements]
+    assert optimal_stage(errors + own.in_mistakes) == optimal_stage(errors + other.in_mistakes)
+    assert minimax_stage(disagreements, own.in_mistakes) == minimax_stage(
+        disagreements, other.in_mistakes
+    )

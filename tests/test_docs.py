@@ -106,6 +106,14 @@ def test_every_public_name_has_its_place_in_the_reference():
     assert not missing
 
 
+def test_no_name_stands_twice_on_a_page_of_the_reference():
+    pages = sorted((DOCS / "reference").glob("*.md"))
+    assert len(pages) > 5
+    for page in pages:
+        names = re.findall(r"^::: (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert len(names) == len(set(names)), page.name
+
+
 def test_every_public_name_has_an_example_that_runs():
     """In its own docstring, in a file whose examples are run; nothing is skipped."""
     missing = []
@@ -146,6 +154,7 @@ def test_the_site_builds_strictly_and_is_self_contained(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) >= 30
+    assert [path.name for path in (tmp_path / "site").rglob("*.py*")] == []
     # an address may be linked to for reading, but nothing may be loaded from it
     loads = re.compile(r"<(?:script|img|iframe)[^>]+src=\"https?:|<link[^>]+stylesheet[^>]+https?:")
     for page in pages:
@@ -164,6 +173,19 @@ def check_commands_page(page):
             for word in option.opts:
                 shown = word if word.startswith("-") else option.metavar or option.name.upper()
                 assert f"<code>{shown}</code>" in section, (name, word)
+
+
+def test_what_is_read_aloud_of_a_picture_stands_in_it():
+    """Numbers in the text for those who do not see a picture are those of the picture."""
+    numbers = 0
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for spoken, picture in re.findall(r"!\[([^\]]+)\]\(([\w./-]+\.svg)\)", text):
+            drawn = (page.parent / picture).read_text(encoding="utf-8")
+            for number in re.findall(r"\d[\d.,]*\d|\d", spoken):
+                numbers += 1
+                assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]*\d)", drawn), spoken
+    assert numbers >= 3
 
 
 def test_pictures_are_drawn_by_the_script_and_shown():

@@ -8,7 +8,11 @@ from pathlib import Path
 import stopwise
 
 SOURCE = Path(stopwise.__file__).parent
+TESTS = Path(__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
+
+# Tests of the project as a whole whose name is also that of a module.
+OF_THE_WHOLE = {"test_words.py"}
 
 LARGEST_ROOM = 14
 LONGEST_FILE = 400
@@ -54,11 +58,39 @@ def test_rooms_hold_few_files():
 
 def test_files_are_short():
     long = {}
-    for path in [*MODULES, *sorted(Path(__file__).parent.rglob("*.py"))]:
+    for path in [*MODULES, *sorted(TESTS.rglob("*.py"))]:
         lines = len(path.read_text(encoding="utf-8").splitlines())
         if lines > LONGEST_FILE:
             long[path.name] = lines
     assert long == {}
+
+
+def _rooms_by_name():
+    """Where each name of the package stands; a folder may also be tested from the one around it."""
+    rooms = defaultdict(set)
+    for path in MODULES:
+        if path.name != "__init__.py":
+            rooms[path.stem].add(path.parent.relative_to(SOURCE))
+        elif path.parent != SOURCE:
+            folder = path.parent.relative_to(SOURCE)
+            rooms[folder.name] |= {folder, folder.parent}
+    return rooms
+
+
+def test_tests_lie_where_what_they_test_lies():
+    rooms = _rooms_by_name()
+    files = sorted(TESTS.rglob("*.py"))
+    folders = {path.parent.relative_to(TESTS) for path in files}
+    assert {
+        folder for folder in folders if not (SOURCE / folder / "__init__.py").is_file()
+    } == set()
+    tests = [path for path in files if path.name.startswith("test_")]
+    elsewhere = {}
+    for path in tests:
+        own = rooms.get(path.stem.removeprefix("test_"))
+        if own and path.name not in OF_THE_WHOLE and path.parent.relative_to(TESTS) not in own:
+            elsewhere[path.relative_to(TESTS).as_posix()] = sorted(map(str, own))
+    assert elsewhere == {}
 
 
 WRITES = re.compile(r"\b(?:write_text|write_bytes|to_csv|write_csv|savefig|write_parquet)\(([^)]*)")

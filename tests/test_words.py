@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -137,12 +138,19 @@ def test_architecture_names_only_what_exists():
     assert not lost
 
 
-def test_architecture_shows_every_room():
+def test_the_map_of_the_architecture_shows_every_room_in_the_order_of_imports():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    rooms = [path for path in SOURCE.iterdir() if (path / "__init__.py").exists()]
-    assert len(rooms) >= 7
-    for room in rooms:
-        assert f"`{room.name}/`" in text, room.name
+    table = text.split("## The map\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    shown = [name for row in rows for name in re.findall(r"`([\w.]+/?)`", row)]
+    there = {path.name for path in SOURCE.glob("[a-z]*.py")}
+    there |= {path.parent.name + "/" for path in SOURCE.glob("*/__init__.py")}
+    assert sorted(shown) == sorted(there)
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    layer_of = {name.strip(): at for at, row in enumerate(layers) for name in row.split("|")}
+    order = [layer_of["stopwise." + name.removesuffix("/").removesuffix(".py")] for name in shown]
+    assert order == sorted(order)
 
 
 def test_the_glossary_has_every_word():

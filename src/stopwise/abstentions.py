@@ -110,16 +110,16 @@ def calling_rates(
     """
     table = np.asarray(codes, dtype=np.int64)
     times = np.asarray(number, dtype=np.float64)
-    count = table.shape[1]
-    rates = np.tril(np.ones((count, count)))
+    stage_count = table.shape[1]
+    rates = np.tril(np.ones((stage_count, stage_count)))
     if abstentions != "go on":
         return rates
     who = answering_stages(table, abstentions, counted)
-    for stop in range(count):
+    for stop in range(stage_count):
         known = who[:, stop] != UNKNOWN
-        reached = np.where(who[:, stop] == NO_ANSWER, count - 1, who[:, stop])[known]
+        reached = np.where(who[:, stop] == NO_ANSWER, stage_count - 1, who[:, stop])[known]
         total = times[known].sum()
-        for stage in range(stop + 1, count):
+        for stage in range(stop + 1, stage_count):
             beyond = times[known][reached >= stage].sum()
             rates[stop, stage] = beyond / total if total > 0 else 0.0
     return rates

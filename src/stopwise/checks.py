@@ -5,11 +5,16 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_C = TypeVar("_C")
 
 
 class StopwiseError(ValueError):
@@ -158,6 +163,48 @@ def known_settings(what: str, given: Iterable[str], known: Iterable[str]) -> Non
             names = ", ".join(repr(name) for name in sorted(known))
             hint = f"did you mean {near[0]!r}?" if near else f"known are {names}"
             raise StopwiseError(f"{what}: unknown setting {key!r}; {hint}")
+
+
+def names_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a function whose keywords are settings: unknown ones are refused by name.
+
+    Its signature stays as it is for editors and `help`.
+
+    >>> @names_settings
+    ... def simulate(problem, *, horizon): ...
+    >>> simulate("toy", horizont=10)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: simulate: unknown setting 'horizont'; did you mean 'horizon'?
+    """
+    what = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    code = function.__code__
+    known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"self"}
+
+    @wraps(function)
+    def checked(*args: _P.args, **settings: _P.kwargs) -> _R:
+        if not known.issuperset(settings):
+            known_settings(what, settings, known)
+        return function(*args, **settings)
+
+    return checked
+
+
+def names_fields(cls: type[_C]) -> type[_C]:
+    """Decorate a dataclass whose fields are settings: unknown ones are refused by name.
+
+    >>> import dataclasses
+    >>> @names_fields
+    ... @dataclasses.dataclass
+    ... class Stage:
+    ...     cost: float
+    >>> Stage(costs=1)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: Stage: unknown setting 'costs'; did you mean 'cost'?
+    """
+    cls.__init__ = names_settings(cls.__init__)  # type: ignore[method-assign]
+    return cls
 
 
 def parse_json_object(what: str, text: str | bytes) -> Mapping[str, Any]:

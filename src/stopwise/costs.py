@@ -138,6 +138,20 @@ class Costs:
         return values
 
 
+def check_costs(costs: object) -> Costs:
+    """Refuse plain numbers where `Costs` are needed: they do not say whether they are cumulative.
+
+    >>> check_costs([0.1, 0.3])
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: costs: got [0.1, 0.3], but need Costs, such as
+    Costs.from_stages([0.1, 0.3])
+    """
+    if not isinstance(costs, Costs):
+        raise fail("costs", costs, "Costs, such as Costs.from_stages([0.1, 0.3])")
+    return costs
+
+
 def _number_list(field: str, values: Any) -> list[float]:
     accepted = "a list of numbers, one for each stage"
     if isinstance(values, (str, bytes, Mapping, Set)):  # text is no list, the others have no order

@@ -6,10 +6,16 @@ They stand here once, so that a problem, a log and a live cascade can never diff
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from stopwise.arrays import BoolArray, FloatArray, IntArray
 
 TIE = 1e-12
-"""Two sums that are equal on paper differ by rounding; ties are read up to this."""
+"""Two sums that are equal on paper differ by rounding; ties are read up to this, in mistakes.
+
+All that is compared is in mistakes, so that costs and mistake cost in other units (cents, tokens)
+change no decision. Totals beyond one mistake are rounded more coarsely: there it is relative.
+"""
 
 
 def passes(threshold: float, disagreement: float) -> bool:
@@ -54,11 +60,54 @@ def optimal_stage(total_costs: ArrayLike) -> int:
     >>> optimal_stage([0.3, 0.1 + 0.2, 0.5])
     1
     """
-    totals = np.asarray(total_costs, dtype=np.float64)
-    return int(np.flatnonzero(totals <= totals.min() + TIE)[-1])
+    return int(np.flatnonzero(_minimisers(total_costs))[-1])
 
 
-def worst_cases(disagreements: ArrayLike, in_mistakes: ArrayLike) -> NDArray[np.float64]:
+def optimal_stages(total_costs: ArrayLike) -> IntArray:
+    """The optimal stage of each row of a table: rows x stages.
+
+    >>> optimal_stages([[0.3, 0.1 + 0.2, 0.5], [0.1, 0.2, 0.3]])
+    array([1, 0])
+    """
+    least = _minimisers(total_costs)
+    return np.asarray(least.shape[1] - 1 - least[:, ::-1].argmax(axis=1))
+
+
+def first_choice(values: ArrayLike) -> int:
+    """The first index among the minimisers: of options that are listed in order of preference.
+
+    >>> first_choice([0.1 + 0.2, 0.3, 0.5])
+    0
+    """
+    return int(_minimisers(values).argmax())
+
+
+def first_choices(values: ArrayLike) -> IntArray:
+    """The first choice of each row of a table: rows x options.
+
+    >>> first_choices([[0.1 + 0.2, 0.3, 0.5], [0.2, 0.1, 0.3]])
+    array([0, 1])
+    """
+    return np.asarray(_minimisers(values).argmax(axis=1))
+
+
+def stopping_is_best(here: ArrayLike, deeper: ArrayLike) -> BoolArray:
+    """Whether stopping is expected to cost no more than going on; of equals, stop.
+
+    >>> stopping_is_best([0.1 + 0.2, 0.4], [0.3, 0.3])
+    array([ True, False])
+    """
+    return np.asarray(np.asarray(here) <= np.asarray(deeper) + TIE)
+
+
+def _minimisers(totals: ArrayLike) -> BoolArray:
+    """Along the last axis, which are the least, read up to a tie."""
+    table = np.asarray(totals, dtype=np.float64)
+    least = table.min(axis=-1, keepdims=True)
+    return np.asarray(table <= least + TIE * np.maximum(1.0, np.abs(least)))
+
+
+def worst_cases(disagreements: ArrayLike, in_mistakes: ArrayLike) -> FloatArray:
     """The regret of every stage under the truth that is worst for it: sharp, without assumption.
 
     Args:
@@ -79,5 +128,4 @@ def minimax_stage(disagreements: ArrayLike, in_mistakes: ArrayLike) -> int:
     >>> minimax_stage([[0, 0.25], [0, 0]], [0.0, 0.125])
     0
     """
-    worst = worst_cases(disagreements, in_mistakes)
-    return int(np.flatnonzero(worst <= worst.min() + TIE)[0])
+    return first_choice(worst_cases(disagreements, in_mistakes))

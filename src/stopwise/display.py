@@ -21,6 +21,15 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#9
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
 
 
+def short(name: str, most: int = 20) -> str:
+    """A name cut to fit.
+
+    >>> short("a" * 30, 5)
+    'aaaa…'
+    """
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
 def html_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", note: str = ""
 ) -> str:

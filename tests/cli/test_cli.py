@@ -13,7 +13,7 @@ import pytest
 from stopwise import Costs, Evidence, Problem
 from stopwise.cli import COMMANDS, main
 
-SOURCE = str(Path(__file__).parents[1] / "src")
+SOURCE = str(Path(__file__).parents[2] / "src")
 
 
 def run_apart(*arguments, path=()):

@@ -6,8 +6,8 @@ import threading
 import time
 
 import pytest
-from cascade_stages import Spy, three
 
+from cascade_stages import Spy, three
 from stopwise import StopwiseError
 from stopwise.live import (
     BudgetError,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +20,6 @@ from stopwise.logs.replaying.alone import run_alone
 from stopwise.logs.settings import LogSettings
 from stopwise.policies.per_item.alone.full_runs import full_run_probability
 from stopwise.policies.registry import make_policy
-
-sys.path.insert(0, str(Path(__file__).parent / "stores"))
 
 NAMES, OWN = ("small", "middle", "large"), (1.0, 3.0, 20.0)
 COSTS = dict(zip(NAMES, OWN, strict=True))

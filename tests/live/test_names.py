@@ -8,7 +8,18 @@ import pytest
 
 from stopwise import Costs, Evidence, StopwiseError
 from stopwise.decisions import first_passing_stage
-from stopwise.live import Cascade, Learner, LiveReport, Outcome, Report, RoundOutcome, Stage
+from stopwise.live import (
+    Breaker,
+    Cascade,
+    Drift,
+    Learner,
+    LiveReport,
+    Outcome,
+    Report,
+    Retry,
+    RoundOutcome,
+    Stage,
+)
 
 matplotlib.use("agg")
 
@@ -31,6 +42,17 @@ def test_a_tie_goes_deeper_live_as_in_an_analysis():
 def test_an_unknown_keyword_is_refused_with_the_nearest_known_one(build, name, nearest):
     with pytest.raises(StopwiseError, match=f"{name}.* did you mean .{nearest}"):
         build(**{name: 1})
+
+
+@pytest.mark.parametrize(("build", "nearest"), [
+    (lambda: Stage("a", str, **{"costs": 1}), "cost"),
+    (lambda: Retry(**{"time": 1}), "times"),
+    (lambda: Breaker(**{"failure": 1}), "failures"),
+    (lambda: Drift(**{"windows": 1}), "window"),
+])  # fmt: skip
+def test_parts_of_a_cascade_name_the_nearest_known_setting_too(build, nearest):
+    with pytest.raises(StopwiseError, match=f"did you mean .{nearest}.[?]"):
+        build()
 
 
 def test_an_unknown_keyword_with_nothing_near_is_told_all_that_there_are():

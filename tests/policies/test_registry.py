@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 from dataclasses import dataclass
 
@@ -162,3 +164,14 @@ def test_refused_registrations():
         with pytest.raises(StopwiseError) as error:
             register(policy)
         assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_a_misspelt_setting_of_a_class_is_refused_by_name(name):
+    made = type(make_policy("fixed:stage=0" if name == "fixed" else name))
+    known = [field.name for field in dataclasses.fields(made)]
+    assert list(inspect.signature(made).parameters) == known  # what an editor completes
+    misspelt = known[0] + "s" if known else "alpha"
+    advice = f"did you mean .{known[0]}" if known else "known are"
+    with pytest.raises(StopwiseError, match=f"^{made.__name__}: .*{misspelt}.*; {advice}"):
+        made(**{misspelt: 1})

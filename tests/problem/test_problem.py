@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stopwise import Costs, Problem
+from stopwise import Costs, Problem, StopwiseError
 
 
 def three_stages(costs):
@@ -223,3 +223,16 @@ def test_proposition_3_bounds_error_differences_by_disagreement():
         for i, j in itertools.permutations(range(5), 2):
             difference = problem.error_rates[i] - problem.error_rates[j]
             assert difference <= problem.disagreements[i, j] + 1e-12
+
+
+@pytest.mark.parametrize("build", [
+    lambda costs: Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs),
+    lambda costs: Problem.from_patterns([(0, [0, 0], 1.0)], costs),
+    lambda costs: Problem.from_predictions([[0, 1]], [0], costs),
+    lambda costs: Problem.from_patterns(
+        [(0, [0, 0], 1.0)], Costs.from_stages([0, 1])
+    ).with_costs(costs),
+])  # fmt: skip
+def test_plain_numbers_are_no_costs(build):
+    with pytest.raises(StopwiseError, match=r"^costs: got \[0.1, 0.3\], but need Costs, such as"):
+        build([0.1, 0.3])

@@ -15,7 +15,7 @@ class FakeUpstream:
 
     Attributes:
         answer: from (model, body) to a text, a message (dict), or an Exception-like instruction:
-            {"status": 500}, {"hang": seconds}, {"drop": True}, {"cut": chunks}.
+            {"status": 500, "headers": ...}, {"hang": seconds}, {"drop": True}, {"cut": chunks}.
         requests: (headers, body) of everything that came.
     """
 
@@ -71,7 +71,8 @@ class FakeUpstream:
                 if 300 <= given["status"] < 400:
                     raise web.HTTPFound(self.url.replace("/v1", "/v1/elsewhere"))
                 error = given.get("error", {"message": "secret words of upstream", "type": "x"})
-                return web.json_response({"error": error}, status=given["status"])
+                more = given.get("headers")
+                return web.json_response({"error": error}, status=given["status"], headers=more)
             if isinstance(given, dict) and given.get("drop"):
                 assert request.transport is not None
                 request.transport.abort()

@@ -25,12 +25,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import postgres_server
 import pytest
 import yaml
 from fake_upstream import FakeUpstream
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import postgres_server
 from replicas import new_store
 
 from stopwise.service.config.reading import read_config

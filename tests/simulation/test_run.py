@@ -250,3 +250,8 @@ def test_a_policy_object_and_its_name_give_the_same(problem):
     by_name = simulate(problem, "uss-ucb:alpha=0.7", **settings)
     assert same(by_name, simulate(problem, make_policy("uss-ucb", alpha=0.7), **settings))
     assert by_name.policy == "uss-ucb:alpha=0.7"
+
+
+def test_a_misspelt_setting_is_refused_with_the_nearest_known_one(problem):
+    with pytest.raises(StopwiseError, match=r"^simulate: .*; did you mean 'replications'"):
+        simulate(problem, "uss-ts", horizon=10, **{"replicates": 3})

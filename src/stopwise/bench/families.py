@@ -50,22 +50,24 @@ def paper_instances() -> list[BenchInstance]:
     ]
 
 
-def strong_dominance(rng: np.random.Generator, count: int, best: int) -> Problem | None:
+def strong_dominance(rng: np.random.Generator, stage_count: int, best: int) -> Problem | None:
     """A stage that is right implies that all deeper ones are; None where the draw does not serve.
 
     The steps in error rate are random; each stage before the optimal one costs less than the
     mistakes it saves, and each one after it more, mostly.
     """
     first, last = rng.uniform(0.15, 0.5), rng.uniform(0.01, 0.1)
-    saved = (first - last) * rng.dirichlet(np.full(count - 1, 1.5))
-    log_ratio = np.abs(rng.normal(0.0, 0.8, count - 1)) * np.where(
-        np.arange(count - 1) < best, -1, 1
+    saved = (first - last) * rng.dirichlet(np.full(stage_count - 1, 1.5))
+    log_ratio = np.abs(rng.normal(0.0, 0.8, stage_count - 1)) * np.where(
+        np.arange(stage_count - 1) < best, -1, 1
     )
-    astray = rng.random(count - 1) < 0.15
+    astray = rng.random(stage_count - 1) < 0.15
     price = saved * np.exp(np.where(astray, -log_ratio, log_ratio))
     errors = first - np.concatenate([[0.0], np.cumsum(saved)])
     # Pattern k: the first k stages are wrong.
-    outputs = (np.arange(count)[None, :] < np.arange(count + 1)[:, None]).astype(np.int64)
+    outputs = (np.arange(stage_count)[None, :] < np.arange(stage_count + 1)[:, None]).astype(
+        np.int64
+    )
     p = -np.diff(np.concatenate([[1.0], errors, [0.0]]))
     costs = Costs.from_cumulative(
         tuple((0.02 + np.concatenate([[0.0], np.cumsum(price)])).tolist())
@@ -73,27 +75,27 @@ def strong_dominance(rng: np.random.Generator, count: int, best: int) -> Problem
     return _accepted(_problem(outputs, p, costs), best)
 
 
-def weak_dominance(rng: np.random.Generator, count: int, best: int) -> Problem | None:
+def weak_dominance(rng: np.random.Generator, stage_count: int, best: int) -> Problem | None:
     """Weak dominance without the strong: deeper stages are better on average and err elsewhere.
 
     An item has a difficulty and every stage its own luck with it; a random sample of items is the
     joint distribution. Costs are laid so that the optimal stage has drawn margins.
     """
     items = int(rng.integers(40, 161))
-    skill = np.sort(rng.uniform(0.0, 1.5, count)) + rng.normal(0, 0.1, count)
+    skill = np.sort(rng.uniform(0.0, 1.5, stage_count)) + rng.normal(0, 0.1, stage_count)
     hardness = rng.normal(0.0, 1.0, items)
-    luck = rng.normal(0.0, 1.0, (items, count)) * rng.uniform(0.2, 0.8)
+    luck = rng.normal(0.0, 1.0, (items, stage_count)) * rng.uniform(0.2, 0.8)
     wrong = hardness[:, None] + luck > skill[None, :] + rng.uniform(-0.3, 0.6)
     p = rng.dirichlet(np.full(items, 3.0))
     errors = p @ wrong
-    disagreements = np.array([p @ (wrong[:, best] != wrong[:, j]) for j in range(count)])
-    margins = np.exp(rng.uniform(np.log(0.005), np.log(LARGEST_MARGIN), count))
-    cumulative = np.zeros(count)
+    disagreements = np.array([p @ (wrong[:, best] != wrong[:, j]) for j in range(stage_count)])
+    margins = np.exp(rng.uniform(np.log(0.005), np.log(LARGEST_MARGIN), stage_count))
+    cumulative = np.zeros(stage_count)
     allowed = np.inf
     for j in range(best):
         allowed = min(allowed, (errors[j] - errors[best]) * rng.uniform(0.3, 0.95))
         cumulative[j] = -allowed
-    for j in range(best + 1, count):
+    for j in range(best + 1, stage_count):
         cumulative[j] = max(cumulative[j - 1], disagreements[j] + margins[j])
     cumulative += 0.02 - cumulative[0]
     if (np.diff(cumulative) < 0).any():
@@ -149,11 +151,11 @@ def make_family(family: str, number: int, seed: int) -> list[BenchInstance]:
 def _instance(family: str, index: int, seed: int) -> BenchInstance:
     key = (list(FAMILIES).index(family), index)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-    count = STAGES[index % len(STAGES)]
+    stage_count = STAGES[index % len(STAGES)]
     # The optimal stage goes round the cascade as the numbers do, the same in both halves.
-    best = (index // (2 * len(STAGES))) % count
+    best = (index // (2 * len(STAGES))) % stage_count
     while True:
-        problem = FAMILIES[family](rng, count, best)
+        problem = FAMILIES[family](rng, stage_count, best)
         if problem is not None:
-            name = f"{family}-{index:03d} (K={count}, stage {best})"
+            name = f"{family}-{index:03d} (K={stage_count}, stage {best})"
             return BenchInstance(name, family, problem, (index // len(STAGES)) % 2 == 0)

@@ -223,10 +223,10 @@ def disagreements(table: IntArray, times: FloatArray) -> FloatArray:
     array([[0.  , 0.25],
            [0.25, 0.  ]])
     """
-    count = table.shape[1]
-    result = np.zeros((count, count))
-    for i in range(count):
-        for j in range(i + 1, count):
+    stage_count = table.shape[1]
+    result = np.zeros((stage_count, stage_count))
+    for i in range(stage_count):
+        for j in range(i + 1, stage_count):
             both = (table[:, i] >= 0) & (table[:, j] >= 0)
             seen = times[both].sum()
             differ = times[both & (table[:, i] != table[:, j])].sum()

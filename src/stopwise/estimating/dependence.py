@@ -63,7 +63,7 @@ def dependence(groups: Groups, accuracy: FloatArray, kinds: int) -> Dependence:
     >>> found.pairs, found.unexplained[0].round(2)       # the first two never differ
     (((0, 1),), array([0.  , 0.18, 0.08]))
     """
-    count = len(accuracy)
+    stage_count = len(accuracy)
     shares = disagreements(groups.codes, groups.number)
     a, b = accuracy[:, None], accuracy[None, :]
     explained = a * b + (1 - a) * (1 - b) / (kinds - 1)
@@ -72,10 +72,12 @@ def dependence(groups: Groups, accuracy: FloatArray, kinds: int) -> Dependence:
     rows = groups.number.sum()
     error = np.sqrt(np.maximum(explained * (1 - explained), 1e-12) / rows)
     notable = (unexplained > NOTABLE) & (unexplained > SIGMAS * error)
-    pairs = tuple((i, j) for i in range(count) for j in range(i + 1, count) if notable[i, j])
+    pairs = tuple(
+        (i, j) for i in range(stage_count) for j in range(i + 1, stage_count) if notable[i, j]
+    )
     going_back = _going_back(groups, accuracy, kinds)
-    near = [unexplained[i, i + 1] for i in range(count - 1)]
-    far = [unexplained[i, j] for i in range(count) for j in range(i + 2, count)]
+    near = [unexplained[i, i + 1] for i in range(stage_count - 1)]
+    far = [unexplained[i, j] for i in range(stage_count) for j in range(i + 2, stage_count)]
     chained = bool(far) and float(np.mean(near) - np.mean(far)) > _CHAIN
     return Dependence(
         unexplained=unexplained,
@@ -86,12 +88,12 @@ def dependence(groups: Groups, accuracy: FloatArray, kinds: int) -> Dependence:
 
 
 def _going_back(groups: Groups, accuracy: FloatArray, kinds: int) -> float:
-    count, codes, number = len(accuracy), groups.codes, groups.number
+    stage_count, codes, number = len(accuracy), groups.codes, groups.number
     seen = expected = 0.0
     wrong_label = 1 / (kinds - 1)
-    for j in range(1, count - 1):
+    for j in range(1, stage_count - 1):
         for i in range(j):
-            for k in range(j + 1, count):
+            for k in range(j + 1, stage_count):
                 all_three = (codes[:, [i, j, k]] >= 0).all(axis=1)
                 back = all_three & (codes[:, i] == codes[:, k]) & (codes[:, i] != codes[:, j])
                 seen += number[back].sum()

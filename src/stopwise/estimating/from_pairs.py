@@ -53,19 +53,19 @@ def estimate_from_pairs(disagreement: ArrayLike, labels: int = USUAL_LABELS) -> 
     array([0.7, 0.8, 0.9])
     """
     upper = np.triu(np.asarray(disagreement, dtype=np.float64), 1)
-    count = len(upper)
-    if count < 3:
-        raise fail("disagreement", f"{count} stages", "three stages or more")
+    stage_count = len(upper)
+    if stage_count < 3:
+        raise fail("disagreement", f"{stage_count} stages", "three stages or more")
     p = upper + upper.T
     if np.isnan(p).any():
         raise fail("disagreement", "a pair that was never seen", "a share for every pair")
     agreement = 1 - p
     wrong = 1 / (max(labels, 2) - 1)
-    accuracy = np.full(count, 0.8)
+    accuracy = np.full(stage_count, 0.8)
     for _ in range(2000):
         before = accuracy.copy()
-        for i in range(count):
-            others = np.arange(count) != i
+        for i in range(stage_count):
+            others = np.arange(stage_count) != i
             slope = accuracy[others] - wrong * (1 - accuracy[others])
             target = agreement[i, others] - wrong * (1 - accuracy[others])
             fitted = slope @ target / max(float(slope @ slope), 1e-12)

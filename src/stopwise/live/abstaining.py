@@ -37,7 +37,7 @@ class StopsOfRound(NamedTuple):
 @lru_cache(maxsize=4096)
 def stops_of(
     abstentions: Abstentions,
-    count: int,
+    stage_count: int,
     called: int,
     depth: int,
     answered: int,
@@ -48,7 +48,7 @@ def stops_of(
 
     Args:
         abstentions: what it means that a stage gives no answer.
-        count: how many stages there are.
+        stage_count: how many stages there are.
         called: how many were called.
         depth: the depth that was drawn.
         answered: bits of the stages that answered.
@@ -62,11 +62,11 @@ def stops_of(
     """
     row = [
         stage if answered >> stage & 1 else NO_ANSWER if stage < called else UNKNOWN
-        for stage in range(count)
+        for stage in range(stage_count)
     ]
-    counted = np.arange(count)[None, :] <= depth
+    counted = np.arange(stage_count)[None, :] <= depth
     who = answering_stages([row], abstentions, counted)[0].tolist()
-    known = [stage for stage in range(count) if who[stage] != UNKNOWN]
+    known = [stage for stage in range(stage_count) if who[stage] != UNKNOWN]
     differ = unsure = 0
     for j in known:
         for i in known:
@@ -82,7 +82,7 @@ def stops_of(
     beyond: list[int] = []
     if abstentions == "go on":
         for i in known:
-            reached = count - 1 if who[i] == NO_ANSWER else who[i]
+            reached = stage_count - 1 if who[i] == NO_ANSWER else who[i]
             beyond += [pair_number(i, k) for k in range(i + 1, reached + 1)]
     mask = sum(1 << stage for stage in known)
     return StopsOfRound(
@@ -93,7 +93,7 @@ def stops_of(
 @lru_cache(maxsize=4096)
 def added_under(
     abstentions: Abstentions,
-    count: int,
+    stage_count: int,
     called: int,
     depth: int,
     answered: int,
@@ -109,7 +109,7 @@ def added_under(
     """
     if abstentions == "leave out":
         return added_by(answered, disagreed, undecided)
-    stops = stops_of(abstentions, count, called, depth, answered, disagreed, undecided)
+    stops = stops_of(abstentions, stage_count, called, depth, answered, disagreed, undecided)
     plain = added_by(stops.known, stops.disagreed, stops.undecided)
     return Added(
         answered,

@@ -92,23 +92,23 @@ def pair_number(i: int, j: int) -> int:
     return j * (j - 1) // 2 + i
 
 
-def pair_count(count: int) -> int:
+def pair_count(stage_count: int) -> int:
     """How many pairs `count` stages have.
 
     >>> pair_count(3)
     3
     """
-    return count * (count - 1) // 2
+    return stage_count * (stage_count - 1) // 2
 
 
 @lru_cache(maxsize=64)
-def pair_list(count: int) -> tuple[tuple[int, int], ...]:
+def pair_list(stage_count: int) -> tuple[tuple[int, int], ...]:
     """All pairs in the order of their numbers.
 
     >>> pair_list(3)
     ((0, 1), (0, 2), (1, 2))
     """
-    return tuple((i, j) for j in range(count) for i in range(j))
+    return tuple((i, j) for j in range(stage_count) for i in range(j))
 
 
 @lru_cache(maxsize=4096)

@@ -163,12 +163,12 @@ class RoundRecord:
         return f'{text[:-1]}, "outputs": [{", ".join(map(_output_text, outputs))}]}}'
 
     @classmethod
-    def from_form(cls, form: Mapping[str, Any], count: int = MOST_STAGES) -> RoundRecord:
+    def from_form(cls, form: Mapping[str, Any], stage_count: int = MOST_STAGES) -> RoundRecord:
         """Read what `to_form` wrote; all of it is checked, for it may come from elsewhere.
 
         Args:
             form: the round.
-            count: how many stages the cascade has.
+            stage_count: how many stages the cascade has.
 
         >>> record = RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1, cost=0.25)
         >>> RoundRecord.from_form(record.to_form()) == record
@@ -183,15 +183,15 @@ class RoundRecord:
             if field not in form:
                 raise StopwiseError(f"round: the field {field!r} is missing")
         try:
-            return cls._checked(form, count)
+            return cls._checked(form, stage_count)
         except StopwiseError as error:
             raise StopwiseError(f"round: {error}") from None
         except (TypeError, ValueError, OverflowError):
             raise fail("round", form, "a round as RoundRecord.to_form writes it") from None
 
     @classmethod
-    def _checked(cls, form: Mapping[str, Any], count: int) -> RoundRecord:
-        called = _within("called", form["called"], 0, count)
+    def _checked(cls, form: Mapping[str, Any], stage_count: int) -> RoundRecord:
+        called = _within("called", form["called"], 0, stage_count)
         probability = check_probability("probability", form["probability"])
         segment = form.get("segment", "")
         abandoned = form.get("abandoned", False)
@@ -220,7 +220,7 @@ class RoundRecord:
             writer=_within("writer", form.get("writer", 0), 0, MOST_ROUNDS),
             sequence=_within("sequence", form.get("sequence", form["round"]), 1, MOST_ROUNDS),
             segment=segment,
-            depth=_within("depth", form["depth"], 0, count - 1),
+            depth=_within("depth", form["depth"], 0, stage_count - 1),
             probability=probability,
             stage=None if stage is None else _within("stage", stage, 0, called - 1),
             called=called,
@@ -232,7 +232,7 @@ class RoundRecord:
             costs=costs,
             cost=cost,
             abandoned=abandoned,
-            advised=None if advised is None else _within("advised", advised, 0, count - 1),
+            advised=None if advised is None else _within("advised", advised, 0, stage_count - 1),
             advised_cost=check_cost("advised", advised_cost, LARGEST_ROUND_COST),
             advised_same=advised_same,
             outputs=outputs,
@@ -268,19 +268,19 @@ def agreed(record: RoundRecord, one: int, two: int) -> bool | None:
     return None if record.undecided >> pair & 1 else not record.disagreed >> pair & 1
 
 
-def added_of(record: RoundRecord, count: int, abstentions: Abstentions) -> Added:
+def added_of(record: RoundRecord, stage_count: int, abstentions: Abstentions) -> Added:
     """What a round adds to the counters of pairs.
 
     Args:
         record: the round.
-        count: how many stages there are.
+        stage_count: how many stages there are.
         abstentions: what it means that a stage gives no answer.
 
     >>> added_of(RoundRecord(1, 0, 1, "", 1, 0.75, 1, 2, 0b11, 0b1), 2, "leave out").pairs
     ((0, True),)
     """
     return added_under(
-        abstentions, count, record.called, record.depth,
+        abstentions, stage_count, record.called, record.depth,
         record.answered, record.disagreed, record.undecided,
     )  # fmt: skip
 

@@ -249,8 +249,8 @@ def stage_names_and_costs(
     return names or _numbered(costs.stage_count), tuple(map(float, given)), costs
 
 
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"stage {at + 1}" for at in range(count))
+def _numbered(stage_count: int) -> tuple[str, ...]:
+    return tuple(f"stage {at + 1}" for at in range(stage_count))
 
 
 def policy_text(policy: Policy) -> str:

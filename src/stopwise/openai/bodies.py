@@ -23,6 +23,7 @@ class ChatRequest:
         streamed: whether it wants a stream; `usage_wanted`, the usage at the stream's end.
         choices: how many answers it wants (`n`).
         body: all of it.
+        size: its bytes, as they came; 0 where they did not.
     """
 
     model: str
@@ -31,6 +32,20 @@ class ChatRequest:
     usage_wanted: bool
     choices: int
     body: dict[str, Any]
+    size: int = 0
+
+    @property
+    def most_output(self) -> int:
+        """How many tokens an answer may have, by its own words; 0 where it says nothing of it.
+
+        >>> read_chat(b'{"model": "m", "messages": [{}], "max_tokens": 9, "n": 2}').most_output
+        18
+        """
+        for field in ("max_completion_tokens", "max_tokens"):
+            given = self.body.get(field)
+            if isinstance(given, int) and not isinstance(given, bool) and 0 < given < 1e9:
+                return given * self.choices
+        return 0
 
     def for_stage(
         self, model: str, *, streamed: bool, more: Mapping[str, Any] | None = None
@@ -121,4 +136,4 @@ def read_chat(data: bytes) -> ChatRequest:
     options = body.get("stream_options")
     usage = isinstance(options, dict) and options.get("include_usage") is True
     name, _, stage = model.partition("/")
-    return ChatRequest(name, stage or None, bool(streamed), usage, choices, body)
+    return ChatRequest(name, stage or None, bool(streamed), usage, choices, body, len(data))

@@ -27,6 +27,7 @@ class ProtocolError(Exception):
         message: what is wrong and what would be accepted.
         code: a word for programs, such as "model_not_found".
         param: the field that is wrong.
+        retry_after: seconds after which it may be tried again; None where nobody said so.
 
     >>> ProtocolError(404, "no such model", code="model_not_found", param="model").form["error"]
     {'message': 'no such model', 'type': 'invalid_request_error', 'param': 'model',
@@ -41,12 +42,14 @@ class ProtocolError(Exception):
         code: str | None = None,
         param: str | None = None,
         kind: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.code = code
         self.param = param
+        self.retry_after = retry_after
         self.kind = kind or _TYPES.get(status, "server_error" if status >= 500 else "api_error")
 
     @property

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stopwise.checks import fail, whole_number
+from stopwise.checks import fail, names_fields, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
 
 
+@names_fields
 @dataclass(frozen=True)
 class FixedStage(Policy):
     """Stop at the same stage in every round.

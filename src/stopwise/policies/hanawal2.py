@@ -7,13 +7,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stopwise.checks import positive_number
+from stopwise.checks import names_fields, positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
 from stopwise.policies.uss_ucb import bound_of
 
 
+@names_fields
 @dataclass(frozen=True)
 class Hanawal2(Policy):
     """Play the first stage i with C_j - C_i >= u_ij for all deeper j (note `>=`), or the last.
@@ -37,10 +38,13 @@ class Hanawal2(Policy):
         object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
-        x, last = costs.thresholds, costs.stage_count - 1
+        thresholds, last = costs.thresholds, costs.stage_count - 1
         scaled_log = self.alpha * math.log(round)
         for i in range(last):
-            if all(x[i, j] >= bound_of(evidence, i, j, scaled_log) for j in range(i + 1, last + 1)):
+            if all(
+                thresholds[i, j] >= bound_of(evidence, i, j, scaled_log)
+                for j in range(i + 1, last + 1)
+            ):
                 return certain_depth(costs.stage_count, i)
         return certain_depth(costs.stage_count, last)
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stopwise.checks import StopwiseError, finite_number, whole_number
+from stopwise.checks import StopwiseError, finite_number, names_fields, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
@@ -37,6 +37,7 @@ def imed_index(seen: float, disagreed: float, threshold: float) -> float:
     return seen * bernoulli_kl(disagreed / seen, threshold) + math.log(seen)
 
 
+@names_fields
 @dataclass(frozen=True)
 class Imed(Policy):
     """Go to a deeper stage while the evidence against it, N kl + ln N, is less than ln T - 2.
@@ -85,12 +86,12 @@ class Imed(Policy):
         most = self.most_index()
 
         def worth(i: int, j: int, last: int) -> bool:
-            x = float(costs.thresholds[i, j])
+            threshold = float(costs.thresholds[i, j])
             seen, disagreed = evidence.counts(i, j)
-            if x >= 1:
+            if threshold >= 1:
                 return False
-            if x <= 0 or seen == 0 or disagreed >= x * seen:
+            if threshold <= 0 or seen == 0 or disagreed >= threshold * seen:
                 return True
-            return imed_index(seen, disagreed, x) <= most
+            return imed_index(seen, disagreed, threshold) <= most
 
         return certain_depth(costs.stage_count, elimination_walk(costs.stage_count, worth))

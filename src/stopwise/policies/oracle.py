@@ -6,12 +6,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.checks import StopwiseError, fail, names_fields, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
 
 
+@names_fields
 @dataclass(frozen=True)
 class Oracle(Policy):
     """Stop at the optimal stage, which only a simulation can tell.

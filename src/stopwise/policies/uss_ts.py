@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from stopwise.checks import positive_number
+from stopwise.checks import names_fields, positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.walks import step_walk
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssTs(Policy):
     """Thompson sampling: stop at i when every sampled disagreement p_ij is below C_j - C_i.

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from stopwise.checks import positive_number
+from stopwise.checks import names_fields, positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.walks import jump_walk
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssTsJump(Policy):
     """Thompson sampling that goes to the stage whose sampled disagreement sent it on.
@@ -58,6 +59,7 @@ class UssTsJump(Policy):
         return jump_walk(betainc(a, b, x), betaincc(a, b, x))
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssTsTempered(UssTsJump):
     """USS-TS with the jump walk and doubled counts: less regret on average, heavier tails.

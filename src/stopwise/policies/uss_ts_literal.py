@@ -7,11 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from stopwise.checks import names_fields
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.policies.uss_ts import UssTs
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssTsLiteral(UssTs):
     """Line by line the pseudo-code of Algorithm USS-TS; same law as `UssTs`, other random numbers.

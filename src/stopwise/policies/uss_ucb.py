@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stopwise.checks import positive_number
+from stopwise.checks import names_fields, positive_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
@@ -33,6 +33,7 @@ def bound_of(evidence: Evidence, i: int, j: int, scaled_log: float) -> float:
     return upper_bound(disagreed, seen, scaled_log)
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssUcb(Policy):
     """Play the first stage that passes upwards and downwards, with upper bounds in both tests.
@@ -56,12 +57,13 @@ class UssUcb(Policy):
         object.__setattr__(self, "alpha", positive_number("alpha", self.alpha))
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
-        x, last = costs.thresholds, costs.stage_count - 1
+        thresholds, last = costs.thresholds, costs.stage_count - 1
         scaled_log = self.alpha * math.log(round)
         for i in range(last):
-            low = all(x[j, i] <= bound_of(evidence, j, i, scaled_log) for j in range(i))
+            low = all(thresholds[j, i] <= bound_of(evidence, j, i, scaled_log) for j in range(i))
             if low and all(
-                x[i, j] > bound_of(evidence, i, j, scaled_log) for j in range(i + 1, last + 1)
+                thresholds[i, j] > bound_of(evidence, i, j, scaled_log)
+                for j in range(i + 1, last + 1)
             ):
                 return certain_depth(costs.stage_count, i)
         return certain_depth(costs.stage_count, last)

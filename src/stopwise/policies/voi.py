@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, fail, finite_number, whole_number
+from stopwise.checks import StopwiseError, fail, finite_number, names_fields, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
@@ -165,6 +165,7 @@ class _Voi(Policy):
         """How many rounds a look in this round may pay for: m."""
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssVoi(_Voi):
     """Go deeper while the rounds left can repay the looks; for a known number of rounds.
@@ -219,6 +220,7 @@ class UssVoi(_Voi):
         return horizon - round + 1
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssVoiAnytime(_Voi):
     """Go deeper while as many rounds again can repay the looks; needs no horizon.

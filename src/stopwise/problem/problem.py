@@ -14,7 +14,7 @@ from stopwise.checks import (
     fail,
     whole_number,
 )
-from stopwise.costs import Costs, FloatArray
+from stopwise.costs import Costs, FloatArray, check_costs
 from stopwise.decisions import TIE, optimal_stage, stopping_stages
 from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.problem.as_json import check_rows, read_problem, write_problem
@@ -58,7 +58,7 @@ class Problem:
         rows: IntArray | None = None,
     ) -> None:
         """Take codes into `labels`; the `from_...` builders make them."""
-        self.costs = costs
+        self.costs = check_costs(costs)
         self.truth = frozen(truth.copy())
         self.outputs = frozen(outputs.copy())
         self.p = frozen(probabilities(p).copy())
@@ -87,7 +87,7 @@ class Problem:
         >>> Problem.from_patterns(patterns, Costs.from_cumulative((0, 0.1))).error_rates
         array([0.3, 0. ])
         """
-        table, p, labels = code_patterns(patterns, costs.stage_count)
+        table, p, labels = code_patterns(patterns, check_costs(costs).stage_count)
         return cls(
             costs,
             truth=table[:, 0],
@@ -117,7 +117,9 @@ class Problem:
         >>> problem.error_rates.round(3)
         array([0.333, 0.   ])
         """
-        patterns, rows, labels = code_predictions(predictions, truth, costs.stage_count)
+        patterns, rows, labels = code_predictions(
+            predictions, truth, check_costs(costs).stage_count
+        )
         return cls(
             costs,
             truth=patterns[:, 0],
@@ -149,7 +151,7 @@ class Problem:
         """
         from stopwise.problem.rates import joint_from_rates
 
-        if len(error_rates) != costs.stage_count:
+        if len(error_rates) != check_costs(costs).stage_count:
             raise fail(
                 "error_rates", list(error_rates), f"{costs.stage_count} rates, one for each cost"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from typing import Any, Protocol
 
@@ -12,9 +13,9 @@ from stopwise.service.cascades.holding import LATE
 from stopwise.service.cascades.recorder import Recorder
 from stopwise.service.cascades.reported_rounds import finished_of, of_this_epoch
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.spending import Spending
+from stopwise.service.cascades.spending import DAY, Spending
 from stopwise.service.cascades.verdicts import renew_headlines
-from stopwise.service.config.forms import MODES, Config, Mode
+from stopwise.service.config.forms import FROM_FILE, MODES, Config, FromFile, Mode
 from stopwise.service.database.alarms import Alarms
 from stopwise.service.database.connection import open_database
 from stopwise.service.database.keys import Key, Keys
@@ -28,7 +29,16 @@ from stopwise.service.telemetry.opentelemetry import OpenTelemetry, telemetry_of
 from stopwise.service.upstream.calls import Upstreams
 
 LOG = logging.getLogger("stopwise.service")
+COMPARISON_SECONDS = 5.0
+"""For how long stopping waits for calls that are only compared: nobody else does."""
 _JUDGED_EVERY = 20.0  # seconds between two verdicts for requests that are not counted
+
+
+class UnderWay(Protocol):
+    """A request whose calls are not all in."""
+
+    def give_up(self) -> None:
+        """Cancel what is still called and hand over what came in: the service stops."""
 
 
 class RunningExample(Protocol):
@@ -85,7 +95,9 @@ class Service:
         self.metrics.show(learners)
         if isinstance(self.telemetry, OpenTelemetry):
             self.telemetry.show(learners)
+        self._mode_lock = threading.Lock()
         self._set_modes()
+        self._say_kept_modes()
         self.recorder = Recorder(
             self.rounds,
             self.cascades,
@@ -96,11 +108,13 @@ class Service:
         )
         self.recorder.on_tick = self._tick
         self._tasks: set[asyncio.Task[object]] = set()
+        self._under_way: set[UnderWay] = set()
+        self._stopped: asyncio.Task[None] | None = None
+        self._stopping_since: float | None = None
         self._expired = 0.0
         self._judged = -_JUDGED_EVERY
         self.example: RunningExample | None = None
         self.serving = False
-        self.stopping = False
 
     # ---- life ------------------------------------------------------------------------------
 
@@ -110,13 +124,37 @@ class Service:
         await self.upstreams.start()
         self.serving = True
 
+    @property
+    def stopping(self) -> bool:
+        """Whether no request is taken any more."""
+        return self._stopping_since is not None
+
+    def begin_to_stop(self) -> None:
+        """Take no more requests."""
+        if self._stopping_since is None:
+            self._stopping_since = time.monotonic()
+
     async def stop(self) -> None:
-        """Let tasks that requests left behind end, write what is queued, close everything."""
-        self.stopping = True
+        """Write all that was answered, close everything; called again, wait for that.
+
+        Calls that are only compared have some seconds from the beginning of the stop. Then they are
+        given up, and their rounds are written as far as they went.
+        """
+        self.begin_to_stop()
+        if self._stopped is None:
+            self._stopped = asyncio.create_task(self._stop())
+        await asyncio.shield(self._stopped)
+
+    async def _stop(self) -> None:
+        assert self._stopping_since is not None
+        left = self._stopping_since - time.monotonic()
+        left += min(COMPARISON_SECONDS, self.config.server.drain_seconds)
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self.config.server.drain_seconds)
-        for task in self._tasks:
-            task.cancel()
+            await asyncio.wait(self._tasks, timeout=max(0.0, left))
+        for one in tuple(self._under_way):
+            one.give_up()
+        if self._tasks:  # these only hand over what came in
+            await asyncio.wait(self._tasks, timeout=COMPARISON_SECONDS)
         await self.upstreams.stop()
         await asyncio.to_thread(self.recorder.stop)
         for cascade in self.cascades.values():
@@ -124,10 +162,19 @@ class Service:
         await asyncio.to_thread(self.telemetry.stop)
         self.database.close()
 
-    def later(self, task: asyncio.Task[object]) -> None:
+    def begun(self, request: UnderWay) -> None:
+        """Know of a request, until what it left behind has ended; stopping gives it up."""
+        self._under_way.add(request)
+
+    def later(self, request: UnderWay, task: asyncio.Task[object]) -> None:
         """Keep a task that outlives its request; stopping waits for it."""
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+
+        def ended(task: asyncio.Task[object]) -> None:
+            self._tasks.discard(task)
+            self._under_way.discard(request)
+
+        task.add_done_callback(ended)
 
     def _tick(self) -> None:
         """Once a second, in a thread of its own: what others changed, what is too old."""
@@ -171,9 +218,27 @@ class Service:
         return None
 
     def _set_modes(self) -> None:
-        for name, mode in self.trail.modes().items():
-            if name in self.cascades and mode in MODES:
-                self.cascades[name].mode = mode
+        """The modes that were set while the service ran; else those of the file."""
+        with self._mode_lock:
+            stored = self.trail.modes()
+            for name, cascade in self.cascades.items():
+                mode = stored.get(name)
+                cascade.kept_mode = next((known for known in MODES if known == mode), None)
+                cascade.mode = cascade.kept_mode or cascade.config.mode
+
+    def _say_kept_modes(self) -> None:
+        for name, cascade in self.cascades.items():
+            if cascade.mode != cascade.config.mode:
+                LOG.warning(
+                    "the mode was set while the service ran and stays, whatever the file says",
+                    extra={
+                        "cascade": name,
+                        "mode": cascade.mode,
+                        "mode_of_the_file": cascade.config.mode,
+                        "to_follow_the_file": f"the page /ui/c/{name}/mode, or PUT"
+                        f' /api/v1/cascades/{name}/mode with "mode": "{FROM_FILE}"',
+                    },
+                )
 
     # ---- what requests ask for -------------------------------------------------------------
 
@@ -189,20 +254,32 @@ class Service:
             )
         return found
 
-    def set_mode(self, cascade: RunningCascade, mode: Mode, key: Key, reason: str) -> None:
-        """Switch a cascade; every replica follows within a second (this blocks)."""
+    def set_mode(
+        self, cascade: RunningCascade, mode: Mode | FromFile, key: Key, reason: str
+    ) -> None:
+        """Switch a cascade; every replica follows within a second (this blocks).
+
+        Args:
+            mode: that is kept, whatever the file says; "file" to follow the file again.
+        """
         who = f"{key.name} ({key.id})" if key.id else key.name
-        self.trail.set_mode(cascade.name, cascade.mode, mode, who, reason)
-        cascade.mode = mode
-        if mode == "enforce":
+        new = cascade.config.mode if mode == FROM_FILE else mode
+        kept = None if mode == FROM_FILE else mode
+        with self._mode_lock:
+            old = cascade.mode
+            self.trail.set_mode(cascade.name, old, new, who, reason, keep=kept is not None)
+            cascade.mode, cascade.kept_mode = new, kept
+        if new == "enforce":
             renew_headlines(self.rounds, cascade)
 
-    def check_budget(self, key: Key) -> None:
-        """Refuse a key that has spent what it may in a day."""
-        if key.budget is not None and self.spending.spent(f"key:{key.id}") >= key.budget:
+    def reserve(self, key: Key, amount: float = 0.0) -> None:
+        """Hold back what a request may cost; refuse a key that has spent what it may in a day."""
+        if key.id and not self.spending.reserve(f"key:{key.id}", amount, key.budget):
             raise ProtocolError(
                 429,
-                f"this key has spent its budget of {key.budget:g} for today (UTC)",
+                f"this key has spent its budget of {key.budget:g} for today (UTC), with what is"
+                " under way",
                 code="insufficient_quota",
                 kind="insufficient_quota",
+                retry_after=DAY - time.time() % DAY,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -48,6 +49,22 @@ def refuse_taken_address(service: Service) -> None:
                 f"server.listen: got {server.host}:{server.port}, but need an address of this"
                 f" machine and a port that is free ({error.strerror or error})"
             ) from None
+
+
+def room_for_connections(most: int = 20_000) -> int:
+    """How many connections may be open at once, after this process may open as many files.
+
+    Half of the files: upstreams need some too. Connections beyond are not accepted, so those that
+    send nothing would keep all others out until their time for headers is over.
+
+    >>> room_for_connections() <= 10_000
+    True
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        soft = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return most // 2 if soft == resource.RLIM_INFINITY else max(64, min(soft, most) // 2)
 
 
 async def serve(config: Config, on_ready: Ready = lambda service: None) -> None:
@@ -102,6 +119,7 @@ async def serve_until(
         http=HTTPModes.http1,
         websockets=False,
         backlog=1024,
+        backpressure=room_for_connections(),
         http1_settings=HTTP1Settings(header_read_timeout=int(limits.header_seconds * 1000)),
         log_enabled=False,
     )
@@ -115,9 +133,12 @@ async def serve_until(
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             LOG.info("stopping")
-            service.stopping = True
+            service.begin_to_stop()
             server.stop()  # type: ignore[no-untyped-call]
             await asyncio.wait({running}, timeout=limits.drain_seconds)
+            if not running.done():
+                # A request hangs, or what is behind is still being written: that is waited for.
+                await service.stop()
     finally:
         stopped.cancel()
     if running.done():

@@ -14,6 +14,7 @@ import numpy as np
 from stopwise.arrays import IntArray
 from stopwise.checks import fail, whole_number
 from stopwise.costs import Costs, FloatArray
+from stopwise.decisions import optimal_stages
 from stopwise.policies.contextual.glm import logistic
 from stopwise.policies.per_item.learning import learn_over
 from stopwise.policies.per_item.situation import ItemPolicy
@@ -57,7 +58,7 @@ class ContextualProblem:
 
     def best_stages(self, contexts: FloatArray) -> IntArray:
         """The stage with the least expected total, for each context."""
-        return np.asarray(self._totals(contexts).argmin(axis=1))
+        return optimal_stages(self._totals(contexts))
 
     def _totals(self, contexts: FloatArray) -> FloatArray:
         return self.error_rates(contexts) + np.asarray(self.costs.in_mistakes)[None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stopwise.checks import whole_number
+from stopwise.checks import names_settings, whole_number
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
@@ -17,6 +17,7 @@ from stopwise.simulation.results import Simulation, summarise
 from stopwise.simulation.streams import Stream, check_stream
 
 
+@names_settings
 def simulate(
     problem: Problem,
     policy: str | Policy,

@@ -112,14 +112,14 @@ def situations(rows: Observations, binning: Binning) -> IntArray:
     confidence = binning.confidence_bins(rows)
     label = binning.label_bins(rows)
     cell = binning.cells(rows)
-    count = rows.stage_count
+    stage_count = rows.stage_count
     result = np.full(rows.codes.shape, -1, dtype=np.int64)
     digits = np.zeros(len(rows), dtype=np.int64)
-    for stage in range(count):
+    for stage in range(stage_count):
         digits |= groups[:, stage] << (_GROUP * stage)
         partition = digits | np.int64(1) << np.int64(_GROUP * (stage + 1))
         called = rows.codes[:, stage] != NOT_CALLED
-        if stage == count - 1:
+        if stage == stage_count - 1:
             key = (partition << 4 | confidence[:, stage]) << 4 | ABSTAINED_LABEL
             key = (key << 4 | MISSING_BIN) << 5
         else:

@@ -53,16 +53,16 @@ def loss_from_labels(
     >>> loss(np.array([[0, 1, 2]])).round(1)
     array([[1. , 0.1, 1. ]])
     """
-    count = groups.shape[1]
+    stage_count = groups.shape[1]
     at = np.arange(len(groups))
-    column = np.where(right < 0, count, right)
+    column = np.where(right < 0, stage_count, right)
     total = float(number.sum())
     shares, logs = [], []
-    for stage in range(count):
+    for stage in range(stage_count):
         own_group = standing(groups, stage)
         hits = float(number[(own_group == right) & (right >= 0)].sum())
         shares.append((PRIOR_RIGHT + hits) / (PRIOR_RIGHT + PRIOR_WRONG + total))
-        prior = PRIOR_LAST if stage == count - 1 else PRIOR_OTHERS / (count - 1)
+        prior = PRIOR_LAST if stage == stage_count - 1 else PRIOR_OTHERS / (stage_count - 1)
         foretold = by_stage(groups, stage, shares[stage])[at, column]
         logs.append(np.log(prior) + float(number @ np.log(foretold + 1e-3)))
     if found is not None:
@@ -72,24 +72,25 @@ def loss_from_labels(
     weights /= weights.sum()
     own: dict[tuple[int, ...], FloatArray] = {}
     for row, group, times in zip(groups.tolist(), column.tolist(), number.tolist(), strict=True):
-        own.setdefault(tuple(row), np.zeros(count + 1))[group] += times
+        own.setdefault(tuple(row), np.zeros(stage_count + 1))[group] += times
 
     def loss(partitions: IntArray) -> FloatArray:
         chance = sum(
-            weights[stage] * by_stage(partitions, stage, shares[stage]) for stage in range(count)
+            weights[stage] * by_stage(partitions, stage, shares[stage])
+            for stage in range(stage_count)
         )
         if found is not None:
-            chance = chance + weights[count] * by_consensus(partitions, found)
+            chance = chance + weights[stage_count] * by_consensus(partitions, found)
         chance = np.asarray(chance)
         for at, row in enumerate(partitions.tolist()):
             if (seen := own.get(tuple(row))) is not None:
                 chance[at] = (OWN_ROWS * chance[at] + seen) / (OWN_ROWS + seen.sum())
         # Where all agree nothing is at stake between them: what they lose is the same for all.
-        chance[(partitions <= 0).all(axis=1)] = np.eye(count + 1)[0]
+        chance[(partitions <= 0).all(axis=1)] = np.eye(stage_count + 1)[0]
         picked = np.take_along_axis(chance, np.maximum(partitions, 0), axis=1)
         return np.asarray(np.where(partitions < 0, 1.0, 1.0 - picked))
 
-    names = [*(f"stage {stage}" for stage in range(count)), "consensus"]
+    names = [*(f"stage {stage}" for stage in range(stage_count)), "consensus"]
     return loss, {name: float(weight) for name, weight in zip(names, weights, strict=False)}
 
 
@@ -101,12 +102,12 @@ def by_stage(groups: IntArray, stage: int, share: float) -> FloatArray:
     >>> by_stage(np.array([[-1, 0, 1]]), 0, 0.7).round(2)    # it abstained: it tells nothing
     array([[0.12, 0.12, 0.  , 0.76]])
     """
-    rows, count = groups.shape
+    rows, stage_count = groups.shape
     own = standing(groups, stage)
     said = groups.max(axis=1) + 1
     others = np.maximum(said - (own >= 0), 1)
     chance = np.where(
-        np.arange(count)[None] < said[:, None], (1 - share) * _SAID / others[:, None], 0.0
+        np.arange(stage_count)[None] < said[:, None], (1 - share) * _SAID / others[:, None], 0.0
     )
     held = own >= 0
     chance[np.arange(rows)[held], own[held]] = share
@@ -115,14 +116,14 @@ def by_stage(groups: IntArray, stage: int, share: float) -> FloatArray:
 
 def by_consensus(groups: IntArray, found: ChancesRight) -> FloatArray:
     """The chance of each group to be right, and of none, by the consensus, made less bold."""
-    rows, count = groups.shape
+    rows, stage_count = groups.shape
     right = found.chance_right(groups)
-    chance = np.zeros((rows, count + 1))
-    for stage in range(count):
+    chance = np.zeros((rows, stage_count + 1))
+    for stage in range(stage_count):
         answered = groups[:, stage] >= 0
         chance[np.flatnonzero(answered), groups[answered, stage]] = right[answered, stage]
-    chance[:, count] = np.maximum(1 - chance.sum(axis=1), 0.0)
+    chance[:, stage_count] = np.maximum(1 - chance.sum(axis=1), 0.0)
     # Stages err together more than it believes: its odds are taken to their square root.
     chance = np.sqrt(chance)
     chance /= chance.sum(axis=1, keepdims=True)
-    return np.asarray((1 - _SLIP) * chance + _SLIP / (count + 1))
+    return np.asarray((1 - _SLIP) * chance + _SLIP / (stage_count + 1))

@@ -87,20 +87,20 @@ def carry_back(
     array([[0., 0.],
            [1., 0.]])
     """
-    count = counts.stage_count
+    stage_count = counts.stage_count
     moved = StageMoves.all_of(counts) if moved is None else moved
     result: list[StageRisks] = []
-    for stage in range(count - 2, -1, -1):
+    for stage in range(stage_count - 2, -1, -1):
         here = moved[stage]
         after = here.after
-        values = result[-1].look_up(after) if result else _at_the_end(after, loss, count)
+        values = result[-1].look_up(after) if result else _at_the_end(after, loss, stage_count)
         means = here.means(values)
         if result:
             start, end, number = _columns(counts.ends[stage])
             at = np.searchsorted(here.fine, start)
             seen = _sums(at, number, len(here.fine))
             # The chain forgets what the next situation does not hold; full runs have not.
-            ended = _sums(at, number[:, None] * _at_the_end(end, loss, count), len(here.fine))
+            ended = _sums(at, number[:, None] * _at_the_end(end, loss, stage_count), len(here.fine))
             means = (ended + (here.rows - seen)[:, None] * means) / here.rows[:, None]
         result.append(here.levels.lean(means))
     return tuple(reversed(result))
@@ -155,10 +155,10 @@ def _met(counts: Transitions, before: StageMoves | None, keys: IntArray) -> Floa
     return _sums(at[known], before.weight[known], len(keys))
 
 
-def _at_the_end(keys: IntArray, loss: FinalLoss, count: int) -> FloatArray:
+def _at_the_end(keys: IntArray, loss: FinalLoss, stage_count: int) -> FloatArray:
     """The losses in situations after the last stage; each different partition is asked for once."""
     if not len(keys):
-        return np.zeros((0, count))
+        return np.zeros((0, stage_count))
     different, inverse = np.unique(keys >> LEVELS[1], return_inverse=True)
     groups = np.asarray([partition_of(code) for code in different.tolist()], dtype=np.int64)
     return np.asarray(loss(groups)[inverse])

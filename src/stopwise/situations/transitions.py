@@ -77,10 +77,10 @@ class Transitions:
 
     def add(self, path: Sequence[int], *, full: bool = False) -> None:
         """Count one round, given by its situations after each stage called."""
-        count = self.binning.stage_count
-        if not 1 <= len(path) <= count:
-            raise fail("path", len(path), f"1 to {count} situations")
-        if full and len(path) < count:
+        stage_count = self.binning.stage_count
+        if not 1 <= len(path) <= stage_count:
+            raise fail("path", len(path), f"1 to {stage_count} situations")
+        if full and len(path) < stage_count:
             raise fail("full", full, "a path through every stage, where the round was a full run")
         start = path[0]
         self.first[start] = self.first.get(start, 0) + 1

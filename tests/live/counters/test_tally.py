@@ -81,6 +81,18 @@ def test_columns_are_counted_as_their_rows(rounds: Any) -> None:
         assert found.of_stages(start) == one_by_one.of_stages(start)
 
 
+@given(st.data(), st.integers(2, 6))
+def test_columns_of_any_number_of_stages_are_counted_as_evidence_is(data: Any, width: int) -> None:
+    """Few stages are counted by which pairs differ, more by their partitions."""
+    import numpy as np
+
+    row = st.lists(st.integers(0, 2), min_size=1, max_size=width)
+    rounds = data.draw(st.lists(row, min_size=1, max_size=20))
+    table = np.array([one + [-1] * (width - len(one)) for one in rounds])
+    depths = np.array([len(one) - 1 for one in rounds])
+    assert count_columns(width, depths, table).evidence() == Evidence.from_prefixes(width, rounds)
+
+
 @given(st.lists(prefixes, max_size=8), st.sampled_from([1.0, 0.9, 0.5]))
 def test_counters_are_read_back_by_their_names(rounds: Any, discount: float) -> None:
     tally = counted(rounds, discount)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -25,8 +23,6 @@ from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.observations import Observations
 from stopwise.situations.transitions import Transitions
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stores"))
 
 NAMES, OWN, ITEMS = ("a", "b", "c"), (1.0, 4.0, 10.0), 1200
 COSTS = dict(zip(NAMES, OWN, strict=True))

@@ -219,3 +219,10 @@ def test_features_make_situations(tmp_path: Path) -> None:
         read_rule(tmp_path / "rule.json").depths(told.observations()) == np.where(hard, 1, 0)
     ).all()
     assert math.isfinite(rule.held.trust)
+
+
+def test_of_equal_single_stages_a_gain_is_against_the_deepest() -> None:
+    codes = np.array([[0, 0], [1, 1]] * 100)
+    rows = Observations(("no", "yes"), codes)
+    rule = Rule.fit(("small", "free"), rows, Costs.from_stages([1, 0], mistake_cost=20))
+    assert [gain.stage for gain in gains_of(rule, rule.depths(rows), codes)] == [1, 1, 1]

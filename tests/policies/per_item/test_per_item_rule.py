@@ -3,6 +3,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from made_up_cascades import made_up
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
+from stopwise.policies.per_item.alone.rule import AloneRule
+from stopwise.policies.per_item.learning import least_loss
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.keys import situations
 from stopwise.situations.observations import Observations
@@ -124,3 +128,15 @@ def test_without_confidences_the_partition_still_decides() -> None:
     agree = codes[:, 0] == codes[:, 1]
     assert (depths[agree] == 1).all()
     assert (depths[~agree] == 2).all()
+
+
+def test_losses_that_are_equal_on_paper_are_equal() -> None:
+    """After all stages the deepest of equals answers, also where rounding made it worse."""
+    rule, rows = fitted(rows=200)
+    losses = np.array([[0.5, 0.3, 0.1 + 0.2]])
+    held = SimpleNamespace(loss=lambda groups: losses)
+    vars(rule)["held"] = held
+    assert rule.answering((0, 1, 2)) == 2
+    assert least_loss(held, rows.where(np.array([0]))).tolist() == [2]
+    alone = replace(AloneRule.fit(STAGES, rows, rule.costs), held=held)
+    assert alone.answering(np.array([[0, 1, 2]])).tolist() == [2]

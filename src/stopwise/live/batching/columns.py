@@ -46,7 +46,8 @@ class OutputColumns:
 
         Items that only the first stage was called for have nothing to compare: 0 for its output.
         """
-        table = np.full((self._size, len(self.stages)), -1, dtype=np.int64)
+        # Column by column in memory: that is how it is filled and read.
+        table = np.full((len(self.stages), self._size), -1, dtype=np.int64).T
         table[:, 0] = 0
         if len(self.stages) > 1:
             deep = self.stages[1][0]
@@ -120,7 +121,7 @@ def _coded(columns: Sequence[Any]) -> list[IntArray]:
             low = min(int(column.min()) for column in columns)
             high = max(int(column.max()) for column in columns)
             if -(2**62) <= low <= high < 2**62:
-                return [column.astype(np.int64) - low for column in columns]
+                return [column.astype(np.int64, copy=False) - min(low, 0) for column in columns]
         if kinds == {_REAL}:
             _, codes = np.unique(np.concatenate([*columns]), return_inverse=True)
             ends = np.cumsum([len(column) for column in columns])[:-1]

@@ -224,6 +224,21 @@ class _Group:
         self.counted = False
 
 
+class _WholeCall(NamedTuple):
+    """A stage that is called once for many rows; made into lists only where they are needed."""
+
+    stage: int
+    rows: IntArray
+    results: list[CallResult]
+    note: Note
+
+    def by_rows(self) -> _Called:
+        size = len(self.rows)
+        return _Called(
+            self.stage, self.rows.tolist(), self.results or [None] * size, [self.note] * size
+        )
+
+
 class _ColumnRounds:
     """The rounds of a batch while they are columns."""
 
@@ -286,7 +301,7 @@ def _in_columns(
     caller: StageCaller, runner: RoundRunner, items: Any, segments: str | Sequence[str]
 ) -> Steps:
     batch = _ColumnRounds(runner, len(items), segments)
-    called: _Called | None = None
+    call: _WholeCall | None = None
     rounds: dict[int, Round] = {}
     try:
         for at in range(int(batch.depths.max()) + 1):
@@ -294,26 +309,26 @@ def _in_columns(
                 break
             rows = np.flatnonzero(batch.depths >= at)
             part = take(items, rows)
-            note = CallNote()
-            found: list[CallResult | None] = [None] * len(rows)
-            called = _Called(at, rows.tolist(), found, [note] * len(rows))
-            whole = yield CallBatch(at, part, None, note)
+            call = _WholeCall(at, rows, [], CallNote())
+            whole = yield CallBatch(at, part, None, call.note)
             # A cost of its own, as after retries, is recorded round by round.
             usable = whole.error is None and whole.cost is None
             if not usable or not batch.columns.add(rows, whole.output):
-                found[:] = results_of(
-                    caller.stages[at], whole, len(rows), clock=caller.clock is not None
+                stage = caller.stages[at]
+                call.results[:] = results_of(
+                    stage, whole, len(rows), clock=caller.clock is not None
                 )
                 break
         else:
             return batch.end()
         rounds = batch.as_rounds()
         in_order = [rounds[row] for row in range(len(rounds))]
-        answers = yield from _in_rounds(caller, runner, items, in_order, None, called)
+        known = None if call is None else call.by_rows()
+        answers = yield from _in_rounds(caller, runner, items, in_order, None, known)
     except BaseException as error:
         rounds = rounds or batch.as_rounds()
-        if called is not None:
-            _tell_called(runner, rounds, called, error)
+        if call is not None:
+            _tell_called(runner, rounds, call.by_rows(), error)
         for round in rounds.values():
             runner.give_up(round)
         raise

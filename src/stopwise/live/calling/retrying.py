@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stopwise.checks import fail, finite_number, whole_number
+from stopwise.checks import fail, finite_number, names_fields, whole_number
 from stopwise.live.calling.jobs import Attempt
 from stopwise.live.calling.locks import ForkSafeLock
 
 
+@names_fields
 @dataclass(frozen=True)
 class Retry:
     """How often, and after which waits, a call that failed is made again.
@@ -47,6 +48,7 @@ class Retry:
         return min(self.most, self.wait * 2.0 ** (number - 1)) * (1.0 - 0.5 * draw())
 
 
+@names_fields
 @dataclass(frozen=True)
 class Breaker:
     """When a stage that keeps failing is left alone for a while (a circuit breaker).

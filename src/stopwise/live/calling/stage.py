@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
-from stopwise.checks import fail, finite_number, whole_number
+from stopwise.checks import fail, finite_number, names_fields, whole_number
 from stopwise.live.calling.retrying import Breaker, Retry
 
 
@@ -28,6 +28,7 @@ class Reported(NamedTuple):
     confidence: float | None = None
 
 
+@names_fields
 @dataclass(frozen=True)
 class Stage:
     """One stage of a cascade.

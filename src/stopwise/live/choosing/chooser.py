@@ -91,8 +91,8 @@ class Chooser:
         p = self.distribution(counters, tally, number, prices, deepest)
         sums = np.cumsum(p)
         u = self.draws.uniforms(sequence, size) * sums[-1]
-        depths = np.searchsorted(sums, u, side="right")
-        return np.minimum(depths, len(p) - 1).astype(np.int64), p
+        depths = np.searchsorted(sums[:-1], u, side="right")
+        return depths.astype(np.int64, copy=False), p
 
 
 def pick(p: Sequence[float], u: float) -> int:

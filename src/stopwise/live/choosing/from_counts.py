@@ -28,16 +28,17 @@ class FromCounts:
 
     __slots__ = ("_agreed", "_disagreed", "_jumps", "_rows", "_temper")
 
-    def __init__(self, policy: UssTs | UssTsJump, count: int) -> None:
+    def __init__(self, policy: UssTs | UssTsJump, stage_count: int) -> None:
         self._jumps = isinstance(policy, UssTsJump)
         self._temper = policy.temper if isinstance(policy, UssTsJump) else 1.0
         self._disagreed, self._agreed = policy.prior_disagreed, policy.prior_agreed
         self._rows = [
-            [(j, pair_number(i, j)) for j in range(i + 1, count)] for i in range(count - 1)
+            [(j, pair_number(i, j)) for j in range(i + 1, stage_count)]
+            for i in range(stage_count - 1)
         ]
 
     @classmethod
-    def of(cls, policy: Policy, count: int) -> FromCounts | None:
+    def of(cls, policy: Policy, stage_count: int) -> FromCounts | None:
         """For this policy and number of stages; None where there is no such way.
 
         >>> FromCounts.of(UssTs(), 50) is None
@@ -45,8 +46,8 @@ class FromCounts:
         """
         rule = type(policy)._depth_probabilities
         jumps = isinstance(policy, UssTsJump) and rule is UssTsJump._depth_probabilities
-        if count <= _FEW and (jumps or type(policy) is UssTs):
-            return cls(policy, count)  # type: ignore[arg-type]
+        if stage_count <= _FEW and (jumps or type(policy) is UssTs):
+            return cls(policy, stage_count)  # type: ignore[arg-type]
         return None
 
     def distribution(

@@ -94,17 +94,12 @@ class ItemDecider:
             self.begin_with(self.given)
 
     def _new_memory(self) -> ItemMemory:
-        return ItemMemory(len(self.stages), self.first_rounds, whole=self.whole)
+        return ItemMemory(len(self.stages), self.policy.first_rounds, whole=self.whole)
 
     @property
     def base(self) -> int:
         """Rounds that a fitted rule brought."""
         return self._base
-
-    @property
-    def first_rounds(self) -> int:
-        """Rounds at the start that are full runs; then the first bins are cut."""
-        return int(getattr(self.policy, "always_full", 32))
 
     def _decide_by(self, counts: Transitions, *, settled: bool) -> None:
         """From the next round on, decide by the rule that these counts give."""

@@ -118,11 +118,11 @@ def _stopping(pool: Tally, own: Sequence[float], cumulative: Sequence[float]) ->
     Of the calls of a stage, those count that were drawn to go there; what came of the others says
     only what happens where an earlier stage abstains.
     """
-    at, count = pool.layout, pool.stage_count
+    at, stage_count = pool.layout, pool.stage_count
     beyond, uncounted = pool.of_pairs(at.beyond), pool.of_stages(at.uncounted)
     calls = list(accumulate(reversed(pool.of_stages(at.lengths))))[::-1]
     found = list(cumulative)
-    for number, (i, k) in enumerate(pair_list(count)):
+    for number, (i, k) in enumerate(pair_list(stage_count)):
         counted = calls[i] - uncounted[i]
         if counted > 0:
             found[i] += own[k] * beyond[number] / counted

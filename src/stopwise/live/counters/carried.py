@@ -150,12 +150,14 @@ class CarriedTests(Carried):
         limits: Limits | None,
     ) -> None:
         super().__init__(limits)
-        count = len(thresholds)
+        stage_count = len(thresholds)
         self._priors = priors
         self._thresholds = [
-            min(max(float(thresholds[i][j]), 0.0), 1.0) for i, j in pair_list(count)
+            min(max(float(thresholds[i][j]), 0.0), 1.0) for i, j in pair_list(stage_count)
         ]
-        self._rows = [[pair_number(i, j) for j in range(i + 1, count)] for i in range(count - 1)]
+        self._rows = [
+            [pair_number(i, j) for j in range(i + 1, stage_count)] for i in range(stage_count - 1)
+        ]
         self._pairs: list[PairTest] = []
         self._noted: list[Added] = []
 

@@ -47,8 +47,10 @@ class CarriedVoi(CarriedTests):
         super().__init__(thresholds, (1.0, 1.0), limits)
         self._policy = policy
         self._table = thresholds
-        count = len(thresholds)
-        self._prices = [price_of_looks(policy.kappa, count, i) for i in range(count - 1)]
+        stage_count = len(thresholds)
+        self._prices = [
+            price_of_looks(policy.kappa, stage_count, i) for i in range(stage_count - 1)
+        ]
         self._switched = self._twice = 0.0
 
     def anchor(

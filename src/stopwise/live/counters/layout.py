@@ -40,9 +40,9 @@ class Layout:
     'seen 0-2'
     """
 
-    def __init__(self, count: int) -> None:
-        self.pairs = pair_count(count)
-        self.stages = count
+    def __init__(self, stage_count: int) -> None:
+        self.pairs = pair_count(stage_count)
+        self.stages = stage_count
         self.rounds, self.switched, self.switched_twice, self.abandoned, self.spent = range(5)
         self.advised_rounds, self.advised_cost, self.advised_paid = range(5, 8)
         self.advised_same, self.advised_known = 8, 9
@@ -55,19 +55,19 @@ class Layout:
         (
             self.lengths, self.stops, self.failures, self.abstained, self.cost_sums,
             self.cost_counts, self.advised, self.skipped,
-        ) = (start + at * count for at in range(len(_PER_STAGE)))  # fmt: skip
-        self.items = start + len(_PER_STAGE) * count
+        ) = (start + at * stage_count for at in range(len(_PER_STAGE)))  # fmt: skip
+        self.items = start + len(_PER_STAGE) * stage_count
         self.promise = self.items + len(ITEMS)
         self.beyond = self.promise + len(PROMISE_NAMES)
         self.uncounted = self.beyond + self.pairs
-        self.size = self.uncounted + count
+        self.size = self.uncounted + stage_count
         names = list(_SINGLES)
-        names += [f"{name} {i}-{j}" for name in _PER_PAIR for i, j in pair_list(count)]
-        names += [f"{name} {stage}" for name in _PER_STAGE for stage in range(count)]
+        names += [f"{name} {i}-{j}" for name in _PER_PAIR for i, j in pair_list(stage_count)]
+        names += [f"{name} {stage}" for name in _PER_STAGE for stage in range(stage_count)]
         names += ITEMS
         names += PROMISE_NAMES
-        names += [f"{_BEYOND} {i}-{j}" for i, j in pair_list(count)]
-        names += [f"{_UNCOUNTED} {stage}" for stage in range(count)]
+        names += [f"{_BEYOND} {i}-{j}" for i, j in pair_list(stage_count)]
+        names += [f"{_UNCOUNTED} {stage}" for stage in range(stage_count)]
         self.names = tuple(names)
         self.real = tuple(
             name.split(" ")[0] in _REAL or name.startswith(RECENT) for name in self.names
@@ -76,6 +76,6 @@ class Layout:
 
 
 @lru_cache(maxsize=64)
-def layout_of(count: int) -> Layout:
+def layout_of(stage_count: int) -> Layout:
     """The layout for a number of stages."""
-    return Layout(count)
+    return Layout(stage_count)

@@ -49,7 +49,7 @@ class SegmentTallies:
     """The counters of every segment.
 
     Args:
-        count: how many stages.
+        stage_count: how many stages.
         kind: how they are counted, see `TallyKind`.
     """
 
@@ -58,8 +58,8 @@ class SegmentTallies:
         "recorder", "stage_count", "strength", "tallies",
     )  # fmt: skip
 
-    def __init__(self, count: int, **kind: Unpack[TallyKind]) -> None:
-        self.stage_count = count
+    def __init__(self, stage_count: int, **kind: Unpack[TallyKind]) -> None:
+        self.stage_count = stage_count
         self.discount = kind.get("discount", 1.0)
         self.strength = kind.get("strength", 0.0)
         self.recorder = kind.get("recorder")
@@ -72,7 +72,7 @@ class SegmentTallies:
             self._pool_counts = rule.pool()
         self._full = False
         self.tallies: dict[str, Tally] = {}
-        self.pool = Tally(count)
+        self.pool = Tally(stage_count)
 
     def place(self, segment: str) -> str:
         """Where rounds of a segment are counted: there, or with others where there are too many.

@@ -41,8 +41,8 @@ class SegmentCounters(SegmentTallies):
         "quiet", "records",
     )  # fmt: skip
 
-    def __init__(self, count: int, **kind: Unpack[TallyKind]) -> None:
-        super().__init__(count, **kind)
+    def __init__(self, stage_count: int, **kind: Unpack[TallyKind]) -> None:
+        super().__init__(stage_count, **kind)
         self._replacements: Sequence[tuple[Tally, list[Any]]] = ()
         # Rounds that have ended and are yet to be added up. Of most there is only what they add:
         # `quiet` ones saw no pair. Of others there is a record. The first `moved` of `pending` have

@@ -32,7 +32,7 @@ class Tally:
     old one or the new one.
 
     Args:
-        count: how many stages.
+        stage_count: how many stages.
         discount: what a round leaves of all older recent counts; 1 keeps no recent counts.
         recorder: a policy that counts rounds in its own way, or None.
         abstentions: what it means that a stage gives no answer.
@@ -48,16 +48,16 @@ class Tally:
 
     def __init__(
         self,
-        count: int,
+        stage_count: int,
         discount: float = 1.0,
         recorder: Policy | None = None,
         abstentions: Abstentions = "leave out",
     ) -> None:
-        self.stage_count = count
+        self.stage_count = stage_count
         self.abstentions = abstentions
         self.discount = discount
         self.recorder = recorder
-        self.layout = layout_of(count)
+        self.layout = layout_of(stage_count)
         self.fast: Carried | None = None
         self.values: list[Any] = [0] * self.layout.size
 
@@ -310,7 +310,7 @@ class Tally:
         self.renew_fast()
 
 
-def checked_counters(count: int, counters: Mapping[str, Any]) -> list[Any]:
+def checked_counters(stage_count: int, counters: Mapping[str, Any]) -> list[Any]:
     """Counters by name as the list that a `Tally` holds; what cannot be counted is refused.
 
     >>> checked_counters(2, {"seen 0-1": 1, "disagreed 0-1": 2})
@@ -318,7 +318,7 @@ def checked_counters(count: int, counters: Mapping[str, Any]) -> list[Any]:
     ...
     stopwise.checks.StopwiseError: counter 'disagreed 0-1': got 2, but need at most 1, ...
     """
-    layout = layout_of(count)
+    layout = layout_of(stage_count)
     values: list[Any] = [0] * layout.size
     for name, value in counters.items():
         at = layout.places.get(name)
@@ -340,7 +340,7 @@ def checked_counters(count: int, counters: Mapping[str, Any]) -> list[Any]:
 
 
 def real_evidence(
-    count: int,
+    stage_count: int,
     seen: Iterable[float],
     disagreed: Iterable[float],
     switched: float,
@@ -353,10 +353,12 @@ def real_evidence(
     >>> real_evidence(2, [2.5], [0.5], 0, 0).disagreement[0, 1]
     np.float64(0.2)
     """
-    evidence = Evidence(count)
-    n = np.zeros((count, count))
-    d = np.zeros((count, count))
-    for (i, j), pair_seen, pair_disagreed in zip(pair_list(count), seen, disagreed, strict=True):
+    evidence = Evidence(stage_count)
+    n = np.zeros((stage_count, stage_count))
+    d = np.zeros((stage_count, stage_count))
+    for (i, j), pair_seen, pair_disagreed in zip(
+        pair_list(stage_count), seen, disagreed, strict=True
+    ):
         n[i, j] = pair_seen
         d[i, j] = pair_disagreed
     evidence.seen, evidence.disagreed = n, d
@@ -365,17 +367,17 @@ def real_evidence(
 
 
 def recorded_by(
-    policy: Policy, count: int, record: RoundRecord, abstentions: Abstentions = "leave out"
+    policy: Policy, stage_count: int, record: RoundRecord, abstentions: Abstentions = "leave out"
 ) -> Added:
     """What a policy that counts in its own way adds for a round."""
-    added = Evidence(count)
-    counted = added_of(record, count, abstentions)
+    added = Evidence(stage_count)
+    counted = added_of(record, stage_count, abstentions)
     called, answered = record.called, record.answered
     disagreed, undecided = record.disagreed, record.undecided
     if abstentions != "leave out":
         called = min(called, record.depth + 1)
         stops = stops_of(
-            abstentions, count, record.called, record.depth, answered, disagreed, undecided
+            abstentions, stage_count, record.called, record.depth, answered, disagreed, undecided
         )
         answered, disagreed, undecided = stops.known, stops.disagreed, stops.undecided
     for at, (_, j) in enumerate(pair_list(called)):
@@ -384,7 +386,7 @@ def recorded_by(
     prefix = tokens(answered, disagreed, called)
     policy.record(added, record.number, prefix)  # type: ignore[arg-type]
     pairs: list[tuple[int, bool]] = []
-    for at, (i, j) in enumerate(pair_list(count)):
+    for at, (i, j) in enumerate(pair_list(stage_count)):
         n, d = int(added.seen[i, j]), int(added.disagreed[i, j])
         pairs += [(at, True)] * d + [(at, False)] * (n - d)
     return Added(

@@ -29,12 +29,12 @@ def known_so_far(
     >>> known_so_far(rule, ["yes"], [], {}).codes.tolist()
     [[0, -2]]
     """
-    count = len(rule.stages)
+    stage_count = len(rule.stages)
     names: dict[str, int] = {}
-    codes = np.full((1, count), NOT_CALLED, dtype=np.int64)
+    codes = np.full((1, stage_count), NOT_CALLED, dtype=np.int64)
     for stage, label in enumerate(labels):
         codes[0, stage] = -1 if label is None else names.setdefault(label, len(names))
-    sure = np.full((1, count), np.nan)
+    sure = np.full((1, stage_count), np.nan)
     for stage, value in enumerate(confidences[: len(labels)]):
         if value is not None:
             sure[0, stage] = value

@@ -37,7 +37,7 @@ def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
     (1, 1, 1)
     >>> folder.cleanup()
     """
-    count = MOST_STAGES
+    stage_count = MOST_STAGES
     with Path(path).open("rb") as file:
         for at, line in enumerate(file):
             if not line.endswith(b"\n"):
@@ -45,10 +45,10 @@ def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
             where = f"{path}, line {at + 1}"
             form = parse_json_object(where, line)
             if at == 0:
-                count = len(check_log_header(str(path), form)["stages"])
+                stage_count = len(check_log_header(str(path), form)["stages"])
             elif "evidence" not in form and "transitions" not in form:
                 try:
-                    record = RoundRecord.from_form(form, count)
+                    record = RoundRecord.from_form(form, stage_count)
                 except StopwiseError as error:
                     raise StopwiseError(f"{where}: {error}") from None
                 yield record

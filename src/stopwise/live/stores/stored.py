@@ -118,19 +118,19 @@ def _from_sql(name: str, ask: Asking, cascade: str | None) -> Stored:
         raise fail(f"{name}: cascade", cascade or "", f"one of {sorted(map(str, found))}")
     chosen = next(iter(found)) if cascade is None else cascade
     settings = _checked_settings(name, parse_json_object(f"{name}: settings", found[chosen]))
-    count = len(settings["stages"])
+    stage_count = len(settings["stages"])
 
     def evidence() -> Mapping[str, Evidence]:
-        counters = SegmentCounters(count)
-        known = layout_of(count).places
+        counters = SegmentCounters(stage_count)
+        known = layout_of(stage_count).places
         query = "SELECT segment, counter, value FROM stopwise_counters WHERE cascade = ?"
         rows = [row for row in ask(query, (chosen,)) if row[1] in known]
-        for segment, values in SqlCounters(name, str(chosen), count).by_segment(rows).items():
+        for segment, values in SqlCounters(name, str(chosen), stage_count).by_segment(rows).items():
             counters.set_tally(segment, values)
         return _evidence(counters)
 
     def rounds() -> Iterator[RoundRecord]:
-        return read_rows(ask, chosen, name, count)
+        return read_rows(ask, chosen, name, stage_count)
 
     kept = ask("SELECT 1 FROM stopwise_rounds WHERE cascade = ? LIMIT 1", (chosen,))
     return _stored(name, settings, rounds if kept else None, evidence)

@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stopwise.checks import fail, finite_number, whole_number
+from stopwise.checks import fail, finite_number, names_fields, whole_number
 from stopwise.live.limits import check_whole
 from stopwise.live.pairs import pair_count, pair_list
 
@@ -38,6 +38,7 @@ _RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun aga
 _SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
 
 
+@names_fields
 @dataclass(frozen=True)
 class Drift:
     """How to watch for drift.
@@ -202,8 +203,8 @@ class DriftWatch:
 
     __slots__ = ("segments", "settings", "stage_count")
 
-    def __init__(self, count: int, settings: Drift) -> None:
-        self.stage_count = count
+    def __init__(self, stage_count: int, settings: Drift) -> None:
+        self.stage_count = stage_count
         self.settings = settings
         self.segments: dict[str, tuple[int, list[PairWatch]]] = {}
 

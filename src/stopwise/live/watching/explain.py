@@ -157,13 +157,13 @@ def explain(
     for j in range(1, len(stages)):
         for i in range(j):
             n, d = float(evidence.seen[i, j]), float(evidence.disagreed[i, j])
-            x = float(costs.thresholds[i, j])
+            threshold = float(costs.thresholds[i, j])
             low, high = wilson(n, d)
-            worth = not passes(x, d / n) if n else None
+            worth = not passes(threshold, d / n) if n else None
             pairs.append(
                 PairReason(
-                    (stages[i], stages[j]), n, d, d / n if n else None, low, high, x, worth,
-                    rounds_to_turn(n, d, x) if n else None,
+                    (stages[i], stages[j]), n, d, d / n if n else None, low, high, threshold, worth,
+                    rounds_to_turn(n, d, threshold) if n else None,
                 )
             )  # fmt: skip
     return Explanation(

@@ -154,6 +154,7 @@ def _choose(
     costs = np.stack(
         [way.step + np.maximum(_smooth(known, way.value, risk), 0) for way in ways]
     )  # fmt: skip
+    # Smoothed estimates at a price that is searched for: none are equal on paper, so no tolerance.
     best = np.asarray([way.stage for way in ways], dtype=np.int64)[costs.argmin(axis=0)]
     return np.where(price * risk <= costs.min(axis=0), stage, best)
 

@@ -91,9 +91,9 @@ class _Risks:
         """The numbers of situations; made once, because calls that were made do not change."""
         describer = self._describers[stage]
         if stage not in self._columns:
-            count = len(self._seen.codes)
-            self._columns[stage] = np.empty((count, len(describer.penalty)))
-            self._described[stage] = np.zeros(count, dtype=np.bool_)
+            item_count = len(self._seen.codes)
+            self._columns[stage] = np.empty((item_count, len(describer.penalty)))
+            self._described[stage] = np.zeros(item_count, dtype=np.bool_)
         new = items[~self._described[stage][items]]
         if len(new):
             self._columns[stage][new] = describer.rows(new)
@@ -116,11 +116,11 @@ def keep_promise(
         alpha: the chance with which the promise may be broken.
         random: where the coins come from; must know nothing of the items.
     """
-    count = len(seen.codes)
-    everyone = np.arange(count)
+    item_count = len(seen.codes)
+    everyone = np.arange(item_count)
     seen.reach(everyone, 0)
-    looked = np.zeros(count, dtype=np.bool_)
-    looked[_draw_first(count, seen.last, random)] = True
+    looked = np.zeros(item_count, dtype=np.bool_)
+    looked[_draw_first(item_count, seen.last, random)] = True
     for stage in range(1, seen.last + 1):
         seen.reach(np.flatnonzero(looked), stage)
     model = _Risks(seen, features)
@@ -132,7 +132,7 @@ def keep_promise(
     known = [model.after(stage, first) for stage in range(seen.last)]
     possible = designs(allowed, SHARES[0] * alpha)
     design, plan = best_design(possible, known, model.after(0, others), seen)
-    at = np.zeros(count, dtype=np.int64)
+    at = np.zeros(item_count, dtype=np.int64)
     for stage in range(seen.last):
         here = others[at[others] == stage]
         goes = plan.choose(stage, model.after(stage, here))
@@ -142,17 +142,17 @@ def keep_promise(
             at[on] = target
 
     taking = _take(seen, model, at, looked, ladder(design, allowed, alpha), random)
-    stages = np.full(count, seen.last, dtype=np.int64)
+    stages = np.full(item_count, seen.last, dtype=np.int64)
     early = taking.answered_early()
     stages[early] = at[early]
     seen.reach(np.flatnonzero(stages == seen.last), seen.last)
     return ItemOutcomes(stages, looked, taking.design, taking.found, plan.price)
 
 
-def _draw_first(count: int, last: int, random: np.random.Generator) -> IntArray:
+def _draw_first(item_count: int, last: int, random: np.random.Generator) -> IntArray:
     """Items that run to the end before anything is decided; with stages between, some more."""
-    wanted = int(_FIRST[last > 1] * math.sqrt(count))
-    return np.asarray(random.permutation(count)[: min(max(wanted, 1), count)])
+    wanted = int(_FIRST[last > 1] * math.sqrt(item_count))
+    return np.asarray(random.permutation(item_count)[: min(max(wanted, 1), item_count)])
 
 
 def _look_at_the_hopeless(

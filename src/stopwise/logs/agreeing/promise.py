@@ -282,17 +282,17 @@ def promise_rows(
     )
 
 
-def allowed_differences(agree: float, count: int) -> int:
+def allowed_differences(agree: float, item_count: int) -> int:
     """How many of the items may have another answer than the last stage's.
 
     >>> allowed_differences(0.95, 1000), allowed_differences(0.9, 29)
     (50, 2)
     """
     # 1 - 0.9 is a little less than 0.1: whole numbers must not be lost to that.
-    return math.floor((1 - agree) * count + 1e-9 * count)
+    return math.floor((1 - agree) * item_count + 1e-9 * item_count)
 
 
-def check_promise(agree: float, level: float, count: int) -> tuple[int, float]:
+def check_promise(agree: float, level: float, item_count: int) -> tuple[int, float]:
     """The differences that are allowed, and the chance of more that the test may use."""
     share_asked = finite_number("agree", agree, "a number above 0 and below 1, such as 0.95")
     if not 0 < share_asked < 1:
@@ -300,9 +300,9 @@ def check_promise(agree: float, level: float, count: int) -> tuple[int, float]:
     sure = finite_number("level", level, "a number between 0.5 and 1, such as 0.95")
     if not 0.5 <= sure < 1:
         raise fail("level", level, "a number between 0.5 and 1, such as 0.95")
-    if count < 2:
-        raise fail("rows", count, "at least 2 complete rows")
-    return allowed_differences(share_asked, count), RESERVE * (1 - sure)
+    if item_count < 2:
+        raise fail("rows", item_count, "at least 2 complete rows")
+    return allowed_differences(share_asked, item_count), RESERVE * (1 - sure)
 
 
 def _agreement(rows: Observations, calls: Calls, outcome: ItemOutcomes) -> float:

@@ -14,9 +14,17 @@ import numpy as np
 from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs
+from stopwise.decisions import optimal_stage
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.items.gains import interval_of_mean
-from stopwise.logs.items.held_out import WayToStop, check_rows, mean_lower_bound, score_way
+from stopwise.logs.items.held_out import (
+    WayToStop,
+    best_way,
+    check_rows,
+    mean_lower_bound,
+    score_way,
+    share_saved,
+)
 from stopwise.logs.items.words import reference
 from stopwise.logs.reading.bills import spread_of
 from stopwise.logs.reading.costs import mean_bounds
@@ -67,13 +75,12 @@ class AloneItems:
     @property
     def best_single(self) -> WayToStop:
         """The stage that is expected to cost least for all items."""
-        return min(self.ways, key=lambda way: way.expected_total)
+        return best_way(self.ways, self.mistake_cost)
 
     @property
     def gain(self) -> float:
         """What the rule is expected to save against the best single stage, as a share of it."""
-        best = self.best_single.expected_total
-        return 1 - self.per_item.expected_total / best if best > 0 else 0.0
+        return share_saved(self.per_item, self.best_single)
 
     @property
     def helps(self) -> bool:
@@ -170,10 +177,10 @@ def analyze_items_alone(
     held_to = rows.held_to(reference)
     order = np.random.default_rng(seed).permutation(len(met))
     halves = (order[::2], order[1::2])
-    count = len(rows.stages)
+    stage_count = len(rows.stages)
     answered = np.zeros(len(met), dtype=np.int64)
     spent = np.zeros(len(met))
-    called = np.zeros((len(met), count), dtype=np.int64)
+    called = np.zeros((len(met), stage_count), dtype=np.int64)
     certified = 0.0
     for fitted, scored in (halves, halves[::-1]):
         rule = AloneRule.fit(rows.stages, met.where(fitted), own, reference=held_to, trust=trust)
@@ -195,9 +202,9 @@ def analyze_items_alone(
     at = np.arange(len(met))
     mistakes = own.mistake_cost * losses
     totals = np.stack(
-        [rows.spent[:, s] + mistakes[at, rows.answered_at(s)] for s in range(count)], axis=1
+        [rows.spent[:, s] + mistakes[at, rows.answered_at(s)] for s in range(stage_count)], axis=1
     )
-    best = totals[:, int(totals.mean(axis=0).argmin())]
+    best = totals[:, optimal_stage(totals.mean(axis=0) / own.mistake_cost)]
     low, high = interval_of_mean(best - spent - mistakes[at, answered])
     return AloneItems(
         stages=rows.stages,

@@ -13,7 +13,15 @@ from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
 from stopwise.logs.items.frontier import Frontier, frontier_of
 from stopwise.logs.items.gains import Gain, Stops, gains_of
-from stopwise.logs.items.held_out import HeldOut, WayToStop, check_rows, hold_out, score_way
+from stopwise.logs.items.held_out import (
+    HeldOut,
+    WayToStop,
+    best_way,
+    check_rows,
+    hold_out,
+    score_way,
+    share_saved,
+)
 from stopwise.logs.items.why import Reason, reasons
 from stopwise.logs.reading.rows import LogRows
 from stopwise.policies.per_item.rule import Rule
@@ -54,13 +62,12 @@ class ItemAnalysis:
     @property
     def best_single(self) -> WayToStop:
         """The fixed stage that is expected to cost least, held against the same reference."""
-        return min(self.ways[2:], key=lambda way: way.expected_total)
+        return best_way(self.ways[2:], self.costs.mistake_cost)
 
     @property
     def gain(self) -> float:
         """What the rule is expected to save against the best single stage, as a share of it."""
-        best = self.best_single.expected_total
-        return 1 - self.per_item.expected_total / best if best > 0 else 0.0
+        return share_saved(self.per_item, self.best_single)
 
     @property
     def helps(self) -> bool:
@@ -121,7 +128,7 @@ def analyze_items(
     (True, (0.5, 0.5), 0.0)
     """
     check_rows(len(rows.stages), len(rows.codes))
-    count = len(rows.stages)
+    stage_count = len(rows.stages)
     met = rows.observations()
     held_out = hold_out(
         met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed,
@@ -132,7 +139,7 @@ def analyze_items(
     single = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
 
     stops = Stops(
-        answered=np.stack([rows.answered_at(stage) for stage in range(count)], axis=1),
+        answered=np.stack([rows.answered_at(stage) for stage in range(stage_count)], axis=1),
         spent=rows.spent,
         through=np.cumsum(rows.bills, axis=1),
     )
@@ -145,7 +152,7 @@ def analyze_items(
 
     ways = (
         fixed(f"single-stage rule ({rows.stages[single]})", single),
-        fixed(f"always last ({rows.stages[-1]})", count - 1),
+        fixed(f"always last ({rows.stages[-1]})", stage_count - 1),
         *(fixed(f"always {name}", stage) for stage, name in enumerate(rows.stages)),
     )
     return ItemAnalysis(

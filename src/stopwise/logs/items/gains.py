@@ -9,6 +9,7 @@ import numpy as np
 
 from stopwise.agreement import partitions
 from stopwise.costs import Costs, FloatArray
+from stopwise.decisions import optimal_stage
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.observations import IntArray
 from stopwise.situations.references import hold_against
@@ -78,7 +79,7 @@ def _gain(name: str, losses: FloatArray, depths: IntArray, stops: Stops, costs: 
     at = np.arange(len(depths))
     lost = np.take_along_axis(losses, stops.answered, axis=1)
     totals = stops.spent + costs.mistake_cost * lost
-    stage = int(totals.mean(axis=0).argmin())
+    stage = optimal_stage(totals.mean(axis=0) / costs.mistake_cost)
     own = stops.through[at, depths] + costs.mistake_cost * losses[at, depths]
     saved = totals[:, stage] - own
     return Gain(name, stage, float(saved.mean()), *interval_of_mean(saved))

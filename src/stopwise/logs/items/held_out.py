@@ -7,6 +7,7 @@ and what calls cost is seen on every complete row.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
+from stopwise.decisions import optimal_stage
 from stopwise.logs.reading.bills import spread_of
 from stopwise.logs.reading.costs import mean_bounds
 from stopwise.policies.per_item.rule import Rule
@@ -74,6 +76,28 @@ class WayToStop:
     changed_half_width: float
     error_rate: float | None = None
     total: float | None = None
+
+
+def best_way(ways: Sequence[WayToStop], mistake_cost: float) -> WayToStop:
+    """The way that is expected to cost least; of equals the last, as for stages.
+
+    >>> first = WayToStop("always a", 1.0, 0.0, 1.0, 3.0, (1.0, 0.0), 0.0, 0.0)
+    >>> second = WayToStop("always b", 2.0, 0.0, 2.0, 2.0, (0.0, 1.0), 0.0, 0.0)
+    >>> best_way([first, second], mistake_cost=10).name
+    'always b'
+    """
+    return ways[optimal_stage([way.expected_total / mistake_cost for way in ways])]
+
+
+def share_saved(way: WayToStop, beside: WayToStop) -> float:
+    """What a way is expected to save against another one, as a share of what that one costs.
+
+    >>> one = WayToStop("always a", 1.0, 0.0, 1.0, 3.0, (1.0, 0.0), 0.0, 0.0)
+    >>> share_saved(one, WayToStop("always b", 4.0, 0.0, 4.0, 4.0, (0.0, 1.0), 0.0, 0.0))
+    0.25
+    """
+    total = beside.expected_total
+    return 1 - way.expected_total / total if total > 0 else 0.0
 
 
 @dataclass(frozen=True)

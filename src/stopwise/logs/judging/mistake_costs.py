@@ -43,8 +43,8 @@ def mistake_cost_ranges(verdict: Verdict) -> tuple[MistakeCostRange, ...]:
     >>> [(round(r.start, 2), round(r.end, 2), r.stage, r.certain) for r in ranges]
     [(0.0, 8.05, 0, True), (8.05, 10.0, 0, False), (10.0, inf, 1, False)]
     """
-    count = len(verdict.stages)
-    shares, bounds = np.zeros((count, count)), np.zeros((count, count))
+    stage_count = len(verdict.stages)
+    shares, bounds = np.zeros((stage_count, stage_count)), np.zeros((stage_count, stage_count))
     for pair in verdict.pairs:
         shares[pair.shallow, pair.deep] = pair.disagreement
         bounds[pair.shallow, pair.deep] = pair.may_differ_high
@@ -53,11 +53,11 @@ def mistake_cost_ranges(verdict: Verdict) -> tuple[MistakeCostRange, ...]:
     certain_until = limits(verdict.cost_bounds.steps_low(), bounds)
     ranges: list[MistakeCostRange] = []
     start = 0.0
-    for stage in range(count):
+    for stage in range(stage_count):
         end = float(chosen_until[stage])
         if end <= start:
             continue
-        sure_end = min(float(certain_until[stage]), end) if stage < count - 1 else start
+        sure_end = min(float(certain_until[stage]), end) if stage < stage_count - 1 else start
         if stage == 0 and sure_end > start:
             ranges.append(MistakeCostRange(start, sure_end, stage, True, sure_end))
             start = sure_end
@@ -78,9 +78,9 @@ def limits(all_steps: FloatArray, shares: FloatArray) -> FloatArray:
     >>> limits(np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0, 0.25], [0, 0]]))
     array([ 4., inf])
     """
-    count = len(all_steps)
-    result = np.full(count, math.inf)
-    for i in range(count - 1):
+    stage_count = len(all_steps)
+    result = np.full(stage_count, math.inf)
+    for i in range(stage_count - 1):
         steps = all_steps[i, i + 1 :]
         p = shares[i, i + 1 :]
         # A step of no cost is never too expensive, even where all agree: the test is strict.

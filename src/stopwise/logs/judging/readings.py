@@ -223,8 +223,8 @@ def _chances(draws: FloatArray, in_mistakes: FloatArray, candidates: tuple[int, 
 
 
 def _disagreement(verdict: Verdict) -> FloatArray:
-    count = len(verdict.stages)
-    table = np.zeros((count, count))
+    stage_count = len(verdict.stages)
+    table = np.zeros((stage_count, stage_count))
     for pair in verdict.pairs:
         table[pair.shallow, pair.deep] = pair.disagreement
     return table

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import Costs, FloatArray
-from stopwise.decisions import TIE, first_passing_stage, minimax_stage, worst_cases
+from stopwise.decisions import first_passing_stage, minimax_stage, passes, worst_cases
 from stopwise.evidence import Counts, Evidence
 from stopwise.logs.judging.intervals import rows_needed, share_bounds
 from stopwise.logs.reading.costs import CostBounds
@@ -138,12 +138,12 @@ def doubt_of(codes: IntArray, number: IntArray, selective: Iterable[int] = ()) -
     >>> doubt.differ[0, 1], doubt.seen[0, 1]
     (np.int64(3), np.int64(8))
     """
-    count = codes.shape[1]
-    seen = np.zeros((count, count), dtype=np.int64)
-    differ = np.zeros((count, count), dtype=np.int64)
+    stage_count = codes.shape[1]
+    seen = np.zeros((stage_count, stage_count), dtype=np.int64)
+    differ = np.zeros((stage_count, stage_count), dtype=np.int64)
     chosen = set(selective)
-    for i in range(count):
-        for j in range(i + 1, count):
+    for i in range(stage_count):
+        for j in range(i + 1, stage_count):
             a, b = codes[:, i], codes[:, j]
             both = (a >= 0) & (b >= 0)
             one = ((a == ABSTAINED_CODE) & (b >= 0)) | ((a >= 0) & (b == ABSTAINED_CODE))
@@ -197,12 +197,12 @@ def judge(
     >>> verdict.stages[verdict.recommended], verdict.pairs[0].verdict
     ('fast', 'certain')
     """
-    count = evidence.stage_count
+    stage_count = evidence.stage_count
     refuse_no_overlap(stages, evidence)
     if cost_bounds is None:
         own = tuple(float(cost) for cost in costs.per_stage)
         cost_bounds = CostBounds(own, own, measured=False, own=own)
-    tail = pair_tail(level, count, not cost_bounds.exact, families)
+    tail = pair_tail(level, stage_count, not cost_bounds.exact, families)
     doubt = doubt or Doubt(evidence.seen, evidence.disagreed)
     low, high = share_bounds(evidence.disagreed, evidence.seen, tail)
     _, may_high = share_bounds(doubt.differ, doubt.seen, tail)
@@ -221,7 +221,7 @@ def judge(
     if endless_cost_bounds is not None:
         endless = np.minimum(endless, endless_cost_bounds.steps_low() / costs.mistake_cost)
     pairs = []
-    for i, j in pair_indices(count):
+    for i, j in pair_indices(stage_count):
         threshold_low = float(steps_low[i, j])
         threshold = float(costs.thresholds[i, j])
         may_share = doubt.differ[i, j] / doubt.seen[i, j]
@@ -246,7 +246,7 @@ def judge(
             )
         )
     recommended = rule_choice(shares, costs.thresholds)
-    base = count - 1 if baseline is None else baseline
+    base = stage_count - 1 if baseline is None else baseline
     deeper = [pair for pair in pairs if pair.shallow == recommended]
     worst = worst_cases(shares, costs.in_mistakes)
     beside = tuple(sorted((recommended, base)))
@@ -273,10 +273,10 @@ def _class(threshold_low: float, may_high: float, limit: float, may_share: float
     """Certain, too few rows (the shares as seen would do), or not knowable however many rows."""
     if threshold_low > may_high:
         return CERTAIN
-    return TOO_FEW_ROWS if limit > may_share + TIE else NOT_KNOWABLE
+    return TOO_FEW_ROWS if passes(limit, may_share) else NOT_KNOWABLE
 
 
-def pair_tail(level: float, count: int, shared: bool, families: int) -> float:
+def pair_tail(level: float, stage_count: int, shared: bool, families: int) -> float:
     """The share of 1 - level that one bound of one pair may use up (Bonferroni).
 
     Half goes to costs that are not exact, where there are any: measured ones, or those of stages
@@ -285,4 +285,4 @@ def pair_tail(level: float, count: int, shared: bool, families: int) -> float:
     >>> round(pair_tail(0.99, 3, False, 1), 6)
     0.003333
     """
-    return (1 - level) / (count * (count - 1) // 2) / families / (2 if shared else 1)
+    return (1 - level) / (stage_count * (stage_count - 1) // 2) / families / (2 if shared else 1)

@@ -44,14 +44,14 @@ def what_ifs(verdict: Verdict) -> tuple[WhatIf, ...]:
     if verdict.alone:
         return ()  # no stage is on the way to another, so there is nothing to drop or to swap
     names = verdict.stages
-    count = len(names)
-    everything = range(count)
+    stage_count = len(names)
+    everything = range(stage_count)
     changes: list[tuple[str, tuple[int, ...]]] = []
-    if count > 2:
+    if stage_count > 2:
         changes += [
             (f"drop {names[s]}", tuple(k for k in everything if k != s)) for s in everything
         ]
-    for s in range(count - 1):
+    for s in range(stage_count - 1):
         order = list(everything)
         order[s], order[s + 1] = order[s + 1], order[s]
         changes.append((f"swap {names[s]} and {names[s + 1]}", tuple(order)))
@@ -59,8 +59,8 @@ def what_ifs(verdict: Verdict) -> tuple[WhatIf, ...]:
 
 
 def _evaluate(verdict: Verdict, change: str, order: tuple[int, ...]) -> WhatIf:
-    count = len(verdict.stages)
-    shares = np.zeros((count, count))
+    stage_count = len(verdict.stages)
+    shares = np.zeros((stage_count, stage_count))
     for pair in verdict.pairs:
         shares[pair.shallow, pair.deep] = shares[pair.deep, pair.shallow] = pair.disagreement
     picked = shares[np.ix_(order, order)]

@@ -69,9 +69,9 @@ class Bills:
 
         Sums are exact, so the order of the groups, which is none, does not show in the result.
         """
-        count = self.number.shape[1]
-        number = np.array([math.fsum(self.number[:, at]) for at in range(count)])
-        total = np.array([math.fsum(self.total[:, at]) for at in range(count)])
+        stage_count = self.number.shape[1]
+        number = np.array([math.fsum(self.number[:, at]) for at in range(stage_count)])
+        total = np.array([math.fsum(self.total[:, at]) for at in range(stage_count)])
         return np.where(number > 0, total / np.maximum(number, 1), np.nan), number
 
 
@@ -131,7 +131,7 @@ def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: i
         called: for every pattern and stage, whether it was called. One that was not is often
             billed 0: that is no cost of it. A free abstention is a call that cost 0.
     """
-    count = len(log.stages)
+    stage_count = len(log.stages)
 
     def column(field: str, at: int) -> FloatArray:
         return table[f"{field}{at}"].fill_null(0).to_numpy().astype(np.float64)
@@ -141,9 +141,9 @@ def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: i
             return column("positive", at)
         return np.where(table[f"k{at}"].to_numpy(), column("known", at), 0.0)
 
-    positive = [positives(at) for at in range(count)]
+    positive = [positives(at) for at in range(stage_count)]
     number = np.stack(
-        [np.where(called[:, at], column("known", at), positive[at]) for at in range(count)],
+        [np.where(called[:, at], column("known", at), positive[at]) for at in range(stage_count)],
         axis=1,
     )
     for at, stage in enumerate(log.stages):
@@ -152,8 +152,8 @@ def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: i
                 f"costs of {stage}: the log has no two of them; give --costs 1,2,... instead"
             )
     # Only of stages with calls that cost nothing must the outputs be looked at again.
-    free = {at for at in range(count) if (number[:, at] > positive[at]).any()}
-    total = np.stack([column("total", at) for at in range(count)], axis=1)
+    free = {at for at in range(stage_count) if (number[:, at] > positive[at]).any()}
+    total = np.stack([column("total", at) for at in range(stage_count)], axis=1)
     if log.counted is not None:
         zero = number - np.stack(positive, axis=1)
         return Bills(number, total, _counted_spreads(log.counted, table, zero))
@@ -162,8 +162,8 @@ def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: i
 
 def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | None, Spread], ...]:
     polars = need_polars()
-    count = len(log.stages)
-    wanted = [polars.col(f"c{at}") for at in range(count)]
+    stage_count = len(log.stages)
+    wanted = [polars.col(f"c{at}") for at in range(stage_count)]
     wanted += [
         # Outputs tell a free call from none; they are only looked at where the cost is 0.
         ((polars.col(f"c{at}") == 0) & _called(log, at)).fill_null(False).alias(f"free{at}")
@@ -181,7 +181,7 @@ def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | Non
     if by_segment:
         names = np.array([_segment(value) for value in table["segment"].to_list()], dtype=object)
     found = []
-    for at in range(count):
+    for at in range(stage_count):
         costs = table[f"c{at}"].to_numpy().astype(np.float64)
         kept = costs > 0
         if at in free_stages:

@@ -87,20 +87,20 @@ def going_on(counts: PatternCounts, abstentions: Abstentions) -> GoingOn:
     array([0.  , 1.25])
     """
     codes = counts.codes
-    patterns, count = codes.shape
-    sure = np.zeros((count, count, patterns), dtype=bool)
-    perhaps, told = sure.copy(), np.ones((count, patterns), dtype=bool)
+    patterns, stage_count = codes.shape
+    sure = np.zeros((stage_count, stage_count, patterns), dtype=bool)
+    perhaps, told = sure.copy(), np.ones((stage_count, patterns), dtype=bool)
     rates = calling_rates(codes, counts.number, abstentions, counts.counted)
     if abstentions == "go on":
         who = answering_stages(codes, abstentions, counts.counted)
         counted = np.ones(codes.shape, dtype=bool) if counts.counted is None else counts.counted
-        for i in range(count):
+        for i in range(stage_count):
             unknown = who[:, i] == UNKNOWN
             # It gave no answer, and the log ends there: how deep it would have gone is open.
             open_end = unknown & (codes[:, i] == ABSTAINED_CODE) & counted[:, i]
             told[i] = ~unknown | open_end
-            reached = np.where(who[:, i] == NO_ANSWER, count - 1, who[:, i])
-            for k in range(i + 1, count):
+            reached = np.where(who[:, i] == NO_ANSWER, stage_count - 1, who[:, i])
+            for k in range(i + 1, stage_count):
                 sure[i, k] = ~unknown & (reached >= k)
                 perhaps[i, k] = sure[i, k] | open_end
     return GoingOn(sure, perhaps, told, counts.number.astype(np.float64), np.triu(rates, 1))

@@ -86,7 +86,7 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
     polars = need_polars()
     measured = stored.measured and settings.costs is None
     completed = _completed(settings, stored)
-    count = len(stored.stages)
+    stage_count = len(stored.stages)
     named: list[list[str | None]] | None = []
     numbered: list[list[str | None]] = []
     calls: list[list[bool]] = []
@@ -97,12 +97,12 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
     limited = stored.abstentions != "leave out"
     until: list[int] = []
     for record in stored.read_rounds():
-        numbered.append(_numbers(record, count))
+        numbered.append(_numbers(record, stage_count))
         if named is not None and record.outputs is not None:
-            named.append(_names(record, count))
+            named.append(_names(record, stage_count))
         else:
             named = None  # outputs of some rounds were not kept
-        calls.append([_was_called(record, at) for at in range(count)])
+        calls.append([_was_called(record, at) for at in range(stage_count)])
         segments.append(record.segment)
         items.append(f"{record.writer}/{record.sequence}")
         if limited:
@@ -112,7 +112,7 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
     distinct = {text for row in named or () for text in row}
     rows = numbered if named is None or len(distinct) > settings.max_labels else named
     columns: dict[str, Any] = {}
-    for at in range(count):
+    for at in range(stage_count):
         columns[f"y{at}"] = polars.Series([row[at] for row in rows], dtype=polars.String)
         columns[f"k{at}"] = polars.Series([row[at] for row in calls], dtype=polars.Boolean)
         if measured:
@@ -130,7 +130,7 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
         outputs=frame.lazy(),
         truth=None,
         items=with_items.lazy(),
-        calls_known=(True,) * count,
+        calls_known=(True,) * stage_count,
         measured=measured,
         has_item=True,
         settings=completed,
@@ -154,12 +154,12 @@ def _completed(settings: LogSettings, stored: Stored) -> LogSettings:
     )
 
 
-def _classes(record: RoundRecord, count: int) -> list[int | None]:
+def _classes(record: RoundRecord, stage_count: int) -> list[int | None]:
     """For each stage that counts, the first stage with an answer that agrees; None elsewhere."""
     from stopwise.live.record import agreed
 
     found: list[int | None] = []
-    for at in range(count):
+    for at in range(stage_count):
         if not record.answered >> at & 1:
             found.append(None)
             continue
@@ -168,14 +168,14 @@ def _classes(record: RoundRecord, count: int) -> list[int | None]:
     return found
 
 
-def _numbers(record: RoundRecord, count: int) -> list[str | None]:
+def _numbers(record: RoundRecord, stage_count: int) -> list[str | None]:
     """The answers of a round by number: "1" is the first, "2" the first that differs, ...
 
     >>> from stopwise.live.record import RoundRecord
     >>> _numbers(RoundRecord(1, 0, 1, "", 2, 1.0, 2, 3, 0b111, 0b110), 4)
     ['1', '1', '2', None]
     """
-    classes = _classes(record, count)
+    classes = _classes(record, stage_count)
     order = {one: str(at + 1) for at, one in enumerate(dict.fromkeys(filter(_said, classes)))}
     return [None if one is None else order[one] for one in classes]
 
@@ -184,11 +184,11 @@ def _said(one: int | None) -> bool:
     return one is not None
 
 
-def _names(record: RoundRecord, count: int) -> list[str | None]:
+def _names(record: RoundRecord, stage_count: int) -> list[str | None]:
     """The answers of a round as text; those that agree are written as the first of them."""
     outputs = record.outputs or ()
     found: list[str | None] = []
-    for at, one in enumerate(_classes(record, count)):
+    for at, one in enumerate(_classes(record, stage_count)):
         if one is None:
             found.append(None)
         elif one < at:

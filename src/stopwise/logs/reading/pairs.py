@@ -9,13 +9,13 @@ from stopwise.checks import StopwiseError
 from stopwise.evidence import Evidence
 
 
-def pair_indices(count: int) -> list[tuple[int, int]]:
+def pair_indices(stage_count: int) -> list[tuple[int, int]]:
     """All (shallow, deep), in order.
 
     >>> pair_indices(3)
     [(0, 1), (0, 2), (1, 2)]
     """
-    return [(i, j) for i in range(count) for j in range(i + 1, count)]
+    return [(i, j) for i in range(stage_count) for j in range(i + 1, stage_count)]
 
 
 def unseen_pairs(evidence: Evidence) -> NDArray[np.bool_]:

@@ -27,14 +27,16 @@ def evidence_of_frame(frame: Any, stages: Sequence[str]) -> Evidence:
     return count(open_log(frame, settings), compare_labels=False).evidence()
 
 
-def evidence_of_groups(groups: Iterable[tuple[Sequence[object], int]], count: int) -> Evidence:
+def evidence_of_groups(
+    groups: Iterable[tuple[Sequence[object], int]], stage_count: int
+) -> Evidence:
     """Count the rows of a query that groups by the outputs: (outputs in order, number of rows).
 
     >>> groups = [(("yes", "yes"), 90), (("yes", "no"), 8), ((None, "no"), 2)]
     >>> evidence_of_groups(groups, 2).disagreement[0, 1].round(4)
     np.float64(0.0816)
     """
-    evidence = Evidence(count)
+    evidence = Evidence(stage_count)
     for outputs, number in groups:
         evidence.add([plain_label(output) for output in outputs], times=int(number))
     return evidence

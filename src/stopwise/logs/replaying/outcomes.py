@@ -112,7 +112,7 @@ def summarise(
     name: str, scorer: Scorer, runs: list[RunDepths]
 ) -> tuple[ReplayOutcome, tuple[tuple[int, tuple[float, ...]], ...]]:
     """The outcome of a policy over its runs, and its stage share in each part of the rounds."""
-    count = len(scorer.rows.stages)
+    stage_count = len(scorer.rows.stages)
     values = [scorer.values(run.index, run.depths, run.answering, run.more) for run in runs]
     means = {key: float(np.mean([v[key] for v in values])) for key in values[0]}
     widths = {
@@ -123,11 +123,11 @@ def summarise(
     depths = np.stack([run.depths for run in runs])
     ends = np.unique(np.linspace(0, depths.shape[1], PARTS + 1).round().astype(int))
     over_time = tuple(
-        (int(end), shares_of(depths[:, start:end].ravel(), count))
+        (int(end), shares_of(depths[:, start:end].ravel(), stage_count))
         for start, end in itertools.pairwise(ends)
     )
     return ReplayOutcome(
-        name=name, stage_share=shares_of(depths.ravel(), count), **means, **widths
+        name=name, stage_share=shares_of(depths.ravel(), stage_count), **means, **widths
     ), over_time
 
 
@@ -184,9 +184,9 @@ def two_in_a_row(codes: IntArray) -> IntArray:
     return np.asarray(np.where(agree.any(axis=1), agree.argmax(axis=1) + 1, codes.shape[1] - 1))
 
 
-def shares_of(depths: IntArray, count: int) -> tuple[float, ...]:
+def shares_of(depths: IntArray, stage_count: int) -> tuple[float, ...]:
     """The share of each depth."""
-    shares = np.bincount(depths, minlength=count) / len(depths)
+    shares = np.bincount(depths, minlength=stage_count) / len(depths)
     return tuple(float(share) for share in shares)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from html import escape
 
+from stopwise.display import short
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.items import words
 from stopwise.logs.items.alone import AloneItems
 from stopwise.logs.items.analysis import ItemAnalysis
 from stopwise.logs.items.frontier import Frontier
 from stopwise.logs.reporting.page_parts import section, table
-from stopwise.logs.reporting.svg import GREY, Drawing, nice_ticks, short, stage_colour
+from stopwise.logs.reporting.svg import GREY, Drawing, nice_ticks, stage_colour
 
 _WIDTH, _HEIGHT = 640.0, 340.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 30.0, 20.0, 50.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from stopwise.display import short
 from stopwise.logs.formatting import amount, counted, round_share, share
 from stopwise.logs.reporting.svg import (
     FAINT,
@@ -14,7 +15,6 @@ from stopwise.logs.reporting.svg import (
     OPEN,
     Drawing,
     nice_ticks,
-    short,
     spread_labels,
     stage_colour,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stopwise.display import short
 from stopwise.logs.formatting import round_share, share
 from stopwise.logs.reading.pairs import pair_indices
 from stopwise.logs.reporting.svg import (
@@ -14,7 +15,6 @@ from stopwise.logs.reporting.svg import (
     GREY,
     Drawing,
     nice_ticks,
-    short,
     spread_labels,
     stage_colour,
 )

@@ -23,15 +23,6 @@ def stage_colour(stage: int) -> str:
     return STAGE_COLOURS[stage % len(STAGE_COLOURS)]
 
 
-def short(name: str, most: int = 20) -> str:
-    """A name cut to fit.
-
-    >>> short("a" * 30, 5)
-    'aaaa…'
-    """
-    return name if len(name) <= most else name[: most - 1] + "…"
-
-
 class Drawing:
     """An SVG picture of a given size; coordinates are pixels from the upper left corner."""
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, finite_number, positive_number, whole_number
+from stopwise.checks import fail, finite_number, names_fields, positive_number, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
 from stopwise.evidence import Evidence
@@ -41,6 +41,7 @@ MOST_ROUNDS = 20_000
 _SPANNED = 1.0  # the least eigenvalue of V after the start, in the directions that exist
 
 
+@names_fields
 @dataclass(frozen=True)
 class UssPd(RowPolicy):
     """Fix the depth from the item's context, by upper bounds on logistic disagreements.
@@ -81,13 +82,13 @@ class UssPd(RowPolicy):
 
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
         """Without a context: x is 1 everywhere, V_j the number of rounds that saw stage j."""
-        count = costs.stage_count
+        stage_count = costs.stage_count
         scaled_log = self.alpha * math.log(round)
-        upper = np.zeros((count, count))
-        for i in range(count):
-            for j in range(i + 1, count):
+        upper = np.zeros((stage_count, stage_count))
+        for i in range(stage_count):
+            for j in range(i + 1, stage_count):
                 upper[i, j] = bound_of(evidence, i, j, scaled_log)
-        return certain_depth(count, first_passing_stage(costs.thresholds, upper))
+        return certain_depth(stage_count, first_passing_stage(costs.thresholds, upper))
 
 
 @dataclass
@@ -165,10 +166,10 @@ class PairLearner:
             self._try_to_start()
         if not self.started:
             return
-        count = self.costs.stage_count
+        stage_count = self.costs.stage_count
         seen = self.codes >= 0
-        for i in range(count):
-            for j in range(i + 1, count):
+        for i in range(stage_count):
+            for j in range(i + 1, stage_count):
                 both = seen[:, i] & seen[:, j]
                 differ = self.codes[both, i] != self.codes[both, j]
                 before = self.thetas.get((i, j))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import whole_number
+from stopwise.checks import names_fields, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import certain_depth
@@ -44,6 +44,7 @@ class InARow:
         return depths
 
 
+@names_fields
 @dataclass(frozen=True)
 class AgreeInARow(SituationPolicy):
     """Stop at the first stage that says the same as the ones just before it.

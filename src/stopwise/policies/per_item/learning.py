@@ -17,6 +17,7 @@ from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
 from stopwise.checks import fail
 from stopwise.costs import Costs
+from stopwise.decisions import optimal_stages
 from stopwise.policies.per_item.situation import (
     ItemLearner,
     ItemPolicy,
@@ -69,16 +70,11 @@ class Learned:
             self.counts = Transitions(Binning(edges=none, labels=none))
             self.rule = self.policy.rule(self.stages, self.counts, self.costs)
 
-    @property
-    def first_rounds(self) -> int:
-        """Rounds at the start that are full runs."""
-        return int(getattr(self.policy, "always_full", 32))
-
     def until_next(self) -> int:
         """How many rounds may pass before something is to be made again."""
         if not self.policy.learns:
             return 100_000
-        return rounds_until_next(self.round, self.first_rounds, settled=self.settled)
+        return rounds_until_next(self.round, self.policy.first_rounds, settled=self.settled)
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Count finished rounds; `full` says which were full runs."""
@@ -86,7 +82,7 @@ class Learned:
         self.round += len(rows)
         if not self.policy.learns:
             return
-        if not self.settled and self.round <= self.first_rounds * EPOCHS[-1]:
+        if not self.settled and self.round <= self.policy.first_rounds * EPOCHS[-1]:
             self.history.append(rows)
             self.full.append(full)
         if keys is not None and self.counts is not None:
@@ -112,7 +108,9 @@ class Learned:
             return situations(rows, self.counts.binning)
         if self._keys_ahead is None:
             fixed = self.settled or not self.policy.learns
-            cutting_rounds = [] if fixed else [self.first_rounds * factor for factor in EPOCHS]
+            cutting_rounds = (
+                [] if fixed else [self.policy.first_rounds * factor for factor in EPOCHS]
+            )
             end = next((cut for cut in cutting_rounds if cut > self.round), len(self.ahead))
             self._keys_from = self.round
             part = self.ahead.where(slice(self.round, end))
@@ -124,7 +122,7 @@ class Learned:
         """Cut new bins if it is time to, and make the rule again."""
         if not self.policy.learns:
             return
-        cutting_rounds = [self.first_rounds * factor for factor in EPOCHS]
+        cutting_rounds = [self.policy.first_rounds * factor for factor in EPOCHS]
         if not self.settled and (self.round in cutting_rounds or self.counts is None):
             rows, full = joined(self.history), np.concatenate(self.full)
             self.counts = Transitions.of(rows, Binning.fit(rows), full=full)
@@ -160,7 +158,7 @@ def least_loss(held: Held, rows: Observations) -> IntArray:
     [2, 1]
     """
     losses = held.loss(partitions(np.where(rows.codes < 0, -1, rows.codes)))
-    return np.asarray(rows.stage_count - 1 - losses[:, ::-1].argmin(axis=1))
+    return optimal_stages(losses)
 
 
 def joined(parts: list[Observations]) -> Observations:

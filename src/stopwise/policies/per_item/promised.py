@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs
-from stopwise.decisions import TIE
+from stopwise.decisions import stopping_is_best
 from stopwise.policies.per_item.agreement_guard import AgreementGuard, most_missed
 from stopwise.policies.per_item.expecting import items_leaving
 from stopwise.policies.per_item.rule import Rule
@@ -110,7 +110,7 @@ def share_that_differs(rule: Rule) -> float:
 
     def stops(stage: int, keys: IntArray) -> NDArray[np.bool_]:
         here = rule.risks[stage].look_up(keys)[:, stage]
-        return np.asarray(here <= rule.going_on[stage].look_up(keys)[:, 0] + TIE)
+        return stopping_is_best(here, rule.going_on[stage].look_up(keys)[:, 0])
 
     leaving = items_leaving(rule.counts, stops)
     return sum(

@@ -20,7 +20,7 @@ import numpy as np
 from stopwise.arrays import IntArray
 from stopwise.checks import fail
 from stopwise.costs import Costs
-from stopwise.decisions import TIE
+from stopwise.decisions import optimal_stage, stopping_is_best
 from stopwise.policies.per_item.rule_files import FiledRule, RuleHead, read_head
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS, situations
@@ -132,7 +132,7 @@ class Rule(FiledRule):
         for stage in range(last):
             here = self.risks[stage].look_up(keys[:, stage])[:, stage]
             deeper = self.going_on[stage].look_up(keys[:, stage])[:, 0]
-            stops = on & (here <= deeper + TIE)
+            stops = on & stopping_is_best(here, deeper)
             depths[stops] = stage
             on &= ~stops
         return depths
@@ -143,7 +143,7 @@ class Rule(FiledRule):
         losses = self.risks[stage].losses[level][at]
         deeper = self.going_on[stage].losses[level][at, 0]
         return RuleDecision(
-            stop=bool(losses[stage] <= deeper + TIE),
+            stop=bool(stopping_is_best(losses[stage], deeper)),
             losses=tuple(float(loss) for loss in losses),
             here=float(losses[stage] * self.costs.mistake_cost),
             deeper=float(deeper * self.costs.mistake_cost),
@@ -174,7 +174,7 @@ class Rule(FiledRule):
         found = self._answering.get(groups)
         if found is None:
             losses = self.held.loss(np.asarray([groups], dtype=np.int64))[0]
-            found = len(groups) - 1 - int(losses[::-1].argmin())
+            found = optimal_stage(losses)
             self._answering[groups] = found
         return found
 
@@ -190,7 +190,7 @@ class Rule(FiledRule):
         for stage, (risks, deeper) in enumerate(zip(self.risks, self.going_on, strict=True)):
             levels = []
             for level in range(len(LEVELS) - 1, -1, -1):
-                stop = risks.losses[level][:, stage] <= deeper.losses[level][:, 0] + TIE
+                stop = stopping_is_best(risks.losses[level][:, stage], deeper.losses[level][:, 0])
                 keys = risks.keys[level].tolist()
                 levels.append((LEVELS[level], dict(zip(keys, stop.tolist(), strict=True))))
             tables.append(levels)

@@ -70,6 +70,11 @@ class ItemPolicy(Policy):
     learns: ClassVar[bool] = True
     """Whether the rule changes with the rounds; if not, it is made once and holds always."""
 
+    @property
+    def first_rounds(self) -> int:
+        """Rounds at the start from which the bins are made; then it begins to decide."""
+        return 32
+
     @abstractmethod
     def full_run_probability(self, round: int, costs: Costs) -> float:
         """The chance that a round (the first is 1) goes to the end whatever its outputs."""

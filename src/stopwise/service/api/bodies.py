@@ -11,7 +11,7 @@ from starlette.requests import Request
 from stopwise.openai.bodies import read_object
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.config.tables import NAME, NAME_ACCEPTED
+from stopwise.service.config.tables import NAME, NAME_ACCEPTED, storable
 from stopwise.service.core import Service
 from stopwise.service.database.keys import Key
 from stopwise.service.http.access import refuse_other_sites, who
@@ -73,8 +73,8 @@ class Body:
     def text(self, field: str, default: str = "", most: int = 2000) -> str:
         """A text."""
         value = self.value(field, default)
-        if not isinstance(value, str) or len(value) > most or not _encodable(value):
-            raise bad(field, f"a text of at most {most} letters")
+        if not isinstance(value, str) or len(value) > most or not storable(value):
+            raise bad(field, f"a text of at most {most} letters, without NUL or half a letter")
         return value
 
     def number(self, field: str, default: float | None = None) -> float | None:
@@ -116,11 +116,6 @@ class Body:
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 message = f"{field[:100]!r}: unknown field{hint}"
                 raise ProtocolError(422, message, param=field[:100], code="unknown_field")
-
-
-def _encodable(text: str) -> bool:
-    # A lone surrogate can stand in JSON, but neither in UTF-8 nor in a database.
-    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def query_name(request: Request, field: str) -> str | None:

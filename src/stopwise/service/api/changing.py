@@ -12,7 +12,7 @@ from stopwise.openai.errors import ProtocolError
 from stopwise.service.api.bodies import Body, bad, enter
 from stopwise.service.api.rounds import no_round
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.config.forms import MODES
+from stopwise.service.config.forms import FROM_FILE, MODES, FromFile, Mode
 from stopwise.service.config.tables import NAME
 from stopwise.service.http.json import Json
 
@@ -21,16 +21,28 @@ async def set_mode(request: Request) -> Response:
     """Switch a cascade; written to the trail with its reason."""
     service, cascade, key = await enter(request, "admin")
     body = await Body.of(request)
-    mode = body.value("mode")
-    if mode not in MODES:
-        raise bad("mode", "one of " + ", ".join(MODES))
+    mode = mode_of(body.value("mode"))
+    if mode is None:
+        raise bad("mode", MODES_ACCEPTED)
     reason = body.text("reason").strip()
     body.done()
     if not reason:
         raise bad("reason", "a few words: why")
     old = cascade.mode
     await asyncio.to_thread(service.set_mode, cascade, mode, key, reason)
-    return Json({"cascade": cascade.name, "old": old, "mode": mode})
+    return Json({"cascade": cascade.name, "old": old, "mode": cascade.mode})
+
+
+MODES_ACCEPTED = f"one of {', '.join(MODES)}, or {FROM_FILE} for that of the configuration file"
+
+
+def mode_of(given: Any) -> Mode | FromFile | None:
+    """A mode that somebody asks for; None where it is none.
+
+    >>> mode_of("enforce"), mode_of("file"), mode_of("on")
+    ('enforce', 'file', None)
+    """
+    return next((known for known in (*MODES, FROM_FILE) if known == given), None)
 
 
 async def labels(request: Request) -> Response:

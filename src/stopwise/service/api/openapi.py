@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from stopwise.service.config.forms import MODES
+from stopwise.service.config.forms import FROM_FILE, MODES
 from stopwise.service.http.json import Json
 from stopwise.version import __version__
 
@@ -51,7 +51,10 @@ _BODIES: dict[str, dict[str, Any]] = {
     "Nothing": _object([]),
     "Mode": _object(
         ["mode", "reason"],
-        mode={"enum": list(MODES)},
+        mode={
+            "enum": [*MODES, FROM_FILE],
+            "description": f"a mode is kept, whatever the file says; {FROM_FILE} follows the file",
+        },
         reason={"type": "string", "minLength": 1, "maxLength": 2000},
     ),
     "Label": _object(

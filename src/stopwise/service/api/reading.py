@@ -88,8 +88,8 @@ async def verdict(request: Request) -> Response:
         return {
             "cascade": cascade.name,
             "segment": segment,
-            "sentence": sentence_of(judged),
-            "more": more_sentences(judged),
+            "sentence": sentence_of(cascade, judged),
+            "more": more_sentences(cascade, judged),
             "not_knowable": open_question(judged),
             "headline_stage": readings.get("headline_stage"),
             "headline_reading": readings.get("headline_reading"),

@@ -21,7 +21,7 @@ from stopwise.service.cascades.reported_rounds import (
     of_this_epoch,
 )
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.config.tables import NAME
+from stopwise.service.config.tables import NAME, STORABLE_ACCEPTED, storable
 from stopwise.service.core import Service
 from stopwise.service.database.keys import Key
 from stopwise.service.database.replies import fingerprint
@@ -36,7 +36,7 @@ async def begin(request: Request) -> Response:
     conversation = body.text("conversation", most=500)
     features = _features(cascade, body, segment)
     body.done()
-    service.check_budget(key)
+    service.reserve(key)
 
     async def work() -> tuple[int, dict[str, Any]]:
         decision = cascade.decide(segment, conversation or None, features)
@@ -203,6 +203,8 @@ def _features(cascade: RunningCascade, body: Body, segment: str) -> dict[str, An
     try:
         if not isinstance(given, dict):
             raise bad("features", "an object of numbers and texts, by name")
+        if not all(storable(text) for text in (*given, *given.values()) if isinstance(text, str)):
+            raise bad("features", STORABLE_ACCEPTED)
         cascade.items.check_features(given, segment)
     except StopwiseError as error:
         raise bad("features", f"what the rule takes ({error})") from None

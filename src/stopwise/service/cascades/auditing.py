@@ -34,12 +34,12 @@ def audit_of(
     could not be put into one random order. That order is a keyed hash of the round's id, so that
     all replicas ask for the same next label.
     """
-    count, abstentions = len(cascade.config.stages), cascade.config.abstentions
+    stage_count, abstentions = len(cascade.config.stages), cascade.config.abstentions
     complete, stops = [], []
     for stored in rounds:
         form = stored.form
-        if len(form["codes"]) == count and not form.get("decided"):
-            found = stop_codes(tuple(form["codes"]), form["depth"], count, abstentions)
+        if len(form["codes"]) == stage_count and not form.get("decided"):
+            found = stop_codes(tuple(form["codes"]), form["depth"], stage_count, abstentions)
             if UNKNOWN not in found:
                 complete.append(stored)
                 stops.append(found)
@@ -65,7 +65,7 @@ def audit_of(
     for at, stored in enumerate(complete):
         label = labels.get(stored.id)
         if label is not None:
-            right = [stored.form["codes"][stage] for stage in label.correct if stage < count]
+            right = [stored.form["codes"][stage] for stage in label.correct if stage < stage_count]
             truth[at] = right[0] if right else _NONE_RIGHT
     plan = AuditPlan(rows, level, answer_probabilities(codes, abstentions), abstentions=abstentions)
     return assess(plan, order, truth, batch)

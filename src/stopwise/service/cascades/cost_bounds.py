@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from stopwise.logs.reading.costs import CostBounds
+from stopwise.logs.reading.costs import PARTS, CostBounds
 
-_PARTS = np.geomspace(0.01, 0.99, 24)
-"""Parts of the capital to bet: those of `stopwise.logs.reading.costs.mean_bounds`."""
-_CURVES = (-np.log1p(-_PARTS) - _PARTS) / _PARTS**2
+_CURVES = np.where(
+    PARTS < 1e-3, 0.5 + PARTS / 3 + PARTS**2 / 2, (-np.log1p(-PARTS) - PARTS) / PARTS**2
+)
+"""(-log(1 - b) - b) / b^2 = 1/2 + b/3 + b^2/4 + ...; where that cancels, a little above it."""
 _CLAIMS = 1 - np.geomspace(1e-6, 1, 600)[:-1]
 """Means that are put to the test, in parts of the mean seen; the largest first."""
 _ROUNDED = math.exp(-1e-3)
@@ -32,14 +33,14 @@ def with_measured_costs(
         sums: of the same epoch and segment.
         goes_on: whether the next stage is called where one gives no answer.
     """
-    count = len(bounds.own)
+    stage_count = len(bounds.own)
     # Calls of pinned or uncounted requests, and those made because of what was answered, are no
     # fair sample of what a stage costs. Where there may be some, only full runs are looked at;
     # without any of them the stage may be free, and nothing is certain.
     fair = not goes_on and not any(
         name == "decided" or name.startswith("uncounted:") for name in sums
     )
-    tail = (1 - level) / (4 * count * 2)  # as in `stopwise.logs.reading.costs.own_costs`
+    tail = (1 - level) / (4 * stage_count * 2)  # as in `stopwise.logs.reading.costs.own_costs`
     low = [
         min(own, mean_low(*_sums_of(sums, "" if fair else "full:", at), tail))
         for at, own in enumerate(bounds.own)
@@ -51,7 +52,7 @@ def with_measured_costs(
         never = bounds.kept_low == np.asarray(bounds.own)
         kept_low = np.where(never, np.asarray(low), 0.0)
     return replace(
-        bounds, low=tuple(low), high=(math.inf,) * count, measured=True, kept_low=kept_low
+        bounds, low=tuple(low), high=(math.inf,) * stage_count, measured=True, kept_low=kept_low
     )
 
 
@@ -72,7 +73,7 @@ def mean_low(number: float, total: float, squares: float, tail: float) -> float:
     is larger for smaller claims: what refutes one refutes all below it.
 
     >>> round(mean_low(1000, 2000.0, 5000.0, 0.005), 2)     # 500 costs of 1 and 500 of 3
-    1.87
+    1.86
     >>> mean_low(1, 2.0, 4.0, 0.005), mean_low(0, 0.0, 0.0, 0.005)
     (0.0, 0.0)
     """
@@ -81,7 +82,7 @@ def mean_low(number: float, total: float, squares: float, tail: float) -> float:
     mean = total / number
     first = number * (1 / _CLAIMS - 1)
     second = squares / (mean * _CLAIMS) ** 2 - 2 * number / _CLAIMS + number
-    parts, curves = _PARTS[:, None], _CURVES[:, None]
+    parts, curves = PARTS[:, None], _CURVES[:, None]
     logs = parts * first - curves * parts**2 * np.maximum(second, 0.0)
     top = logs.max(axis=0)
     refuted = top + np.log(np.exp(logs - top).mean(axis=0)) >= math.log(1 / tail)

@@ -17,7 +17,7 @@ from stopwise.live import Comparator, Learner
 from stopwise.live.abstaining import added_under
 from stopwise.live.choosing.item_looker import DrawnItem
 from stopwise.live.pairs import pair_list, pair_number
-from stopwise.service.cascades.forms import CLIENT_GONE, Call, Finished, ItemOutcome
+from stopwise.service.cascades.forms import GIVEN_UP, Call, Finished, ItemOutcome
 
 PATTERN = "pattern:"
 UNTIL = "<"
@@ -95,15 +95,15 @@ def stop_codes(
 def known_calls(calls: tuple[Call, ...], abstentions: Abstentions) -> tuple[Call, ...]:
     """The calls from which something is to be learned.
 
-    That a client left says nothing of the stage that it waited for. Where no answer counts as one,
-    that call is left out, and with it whatever was called in its place.
+    That a client left or the service stopped says nothing of the stage that was waited for. Where
+    no answer counts as one, that call is left out, and with it whatever was called in its place.
 
-    >>> len(known_calls((Call(0, "yes"), Call(1, failed=CLIENT_GONE)), "mistake"))
+    >>> len(known_calls((Call(0, "yes"), Call(1, failed="client gone")), "mistake"))
     1
     """
     if abstentions == "leave out":
         return calls
-    gone = (at for at, call in enumerate(calls) if call.failed == CLIENT_GONE)
+    gone = (at for at, call in enumerate(calls) if call.failed in GIVEN_UP)
     return calls[: next(gone, len(calls))]
 
 

@@ -14,6 +14,10 @@ from stopwise.service.database.writing import Ending
 
 CLIENT_GONE = "client gone"
 """What is noted as the failure of a call that was given up because nobody waited for it."""
+STOPPING = "stopping"
+"""The same where it was given up because the service stops."""
+GIVEN_UP = (CLIENT_GONE, STOPPING)
+"""Failures that say nothing of the stage that was called."""
 
 Why = Literal["", "not sampled", "budget", "pinned", "many choices"]
 """Why a request is served without being compared; empty if it is compared."""

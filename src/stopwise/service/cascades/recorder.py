@@ -21,8 +21,9 @@ from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.writing import Entry
 
+KEY = "key:"
 LOG = logging.getLogger("stopwise.service")
-Waiting = tuple[Finished, Future[None] | None, float]
+Waiting = tuple[Finished | Entry, Future[None] | None, float]
 """A request, what waits until it is written, and since when it waits."""
 
 
@@ -122,7 +123,23 @@ class Recorder:
         self._wake.set()
         return written
 
-    def _put(self, finished: Finished, written: Future[None] | None) -> None:
+    def put_spent(self, name: str, who: str, cost: float) -> None:
+        """Hand over what a request cost that no cascade answered; never blocks.
+
+        Args:
+            name: of what answered it.
+            who: the id of the key.
+        """
+        sums = {"requests": 1.0, "spent": cost}
+        if who:
+            sums[f"{KEY}{who}"] = cost
+        entry = Entry(uuid.uuid4().hex, name, "", "", time.time(), sums, counted=False)
+        if len(self._queue) >= self._room:
+            self.dropped += 1
+            return
+        self._put(entry, None)
+
+    def _put(self, finished: Finished | Entry, written: Future[None] | None) -> None:
         for name, amount in _amounts(finished).items():
             self._spending.hold(name, amount)
         self._queue.append((finished, written, time.monotonic()))
@@ -205,6 +222,9 @@ class Recorder:
         """Compare and count requests; what is not a round is only to be written."""
         batch = _Batch(taken)
         for request, written, _ in taken:
+            if isinstance(request, Entry):
+                batch.uncounted.append(request)
+                continue
             finished, cascade = request, self._cascades[request.decision.cascade]
             try:
                 compared = cascade.compare(finished)
@@ -240,11 +260,13 @@ class Recorder:
     def _entry(self, finished: Finished, compared: ComparedAnswers | None) -> Entry:
         cascade = self._cascades[finished.decision.cascade]
         decision = finished.decision
-        count = len(cascade.config.stages)
+        stage_count = len(cascade.config.stages)
         abstentions = cascade.config.abstentions
-        complete = compared is not None and len([c for c in compared.codes if c >= 0]) == count
+        complete = (
+            compared is not None and len([c for c in compared.codes if c >= 0]) == stage_count
+        )
         differ = compared is not None and any(
-            differs for _, _, differs in compared.pairs(decision.depth, count, abstentions)
+            differs for _, _, differs in compared.pairs(decision.depth, stage_count, abstentions)
         )
         kept = compared is not None and (
             self._keep == "all" or (self._keep == "disagreements" and differ)
@@ -255,19 +277,21 @@ class Recorder:
             epoch=cascade.epoch,
             segment=decision.segment,
             at=decision.at,
-            sums=sums_of(finished, compared, cascade.config.run_to, count, abstentions),
+            sums=sums_of(finished, compared, cascade.config.run_to, stage_count, abstentions),
             counted=compared is not None,
             differ=differ,
             complete=complete,
-            form=row_form(finished, compared, count),
+            form=row_form(finished, compared, stage_count),
             item=(finished.request, [call.shown for call in finished.calls]) if kept else None,
             ending=finished.ending,
         )
 
 
-def _amounts(finished: Finished) -> dict[str, float]:
+def _amounts(finished: Finished | Entry) -> dict[str, float]:
     """What a request adds to the day's spending."""
+    if isinstance(finished, Entry):
+        return {name: value for name, value in finished.sums.items() if name.startswith(KEY)}
     amounts = {f"comparison:{finished.decision.cascade}": finished.comparison_cost}
     if finished.who:
-        amounts[f"key:{finished.who}"] = finished.cost
+        amounts[f"{KEY}{finished.who}"] = finished.cost
     return amounts

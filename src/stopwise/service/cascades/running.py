@@ -53,6 +53,7 @@ class RunningCascade:
         self.epoch, meaning = epoch_of(config)
         trail.begin_epoch(config.name, self.epoch, json.dumps(meaning, sort_keys=True))
         self.mode: Mode = config.mode
+        self.kept_mode: Mode | None = None  # set while the service ran: then the file's is not used
         # The stage of the headline of each segment, and of all (None): renewed now and then.
         self.headlines: dict[str | None, int] = {}
         self._spending = spending

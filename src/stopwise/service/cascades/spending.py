@@ -22,10 +22,13 @@ class Spending:
     do not pass a budget together.
 
     >>> spending = Spending()
-    >>> spending.hold("key:a", 2.0)        # a request begins: what it may cost
-    >>> spending.hold("key:a", 1.5); spending.hold("key:a", -2.0)      # it ended
+    >>> spending.reserve("key:a", 2.0, budget=1.0)     # a request begins: what it may cost
+    True
+    >>> spending.reserve("key:a", 2.0, budget=1.0)     # nothing is left while it runs
+    False
+    >>> spending.hold("key:a", 0.5); spending.hold("key:a", -2.0)      # it ended
     >>> spending.spent("key:a")
-    1.5
+    0.5
     """
 
     def __init__(self) -> None:
@@ -40,6 +43,18 @@ class Spending:
         with self._lock:
             self._turn()
             return self._known.get(name, 0.0) + self._pending[name]
+
+    def reserve(self, name: str, amount: float, budget: float | None) -> bool:
+        """Hold what a request may cost back, if anything is left of the budget.
+
+        The request that reaches a budget is the last one: the budget is passed by no more than it.
+        """
+        with self._lock:
+            self._turn()
+            if budget is not None and self._known.get(name, 0.0) + self._pending[name] >= budget:
+                return False
+            self._pending[name] += amount
+            return True
 
     def hold(self, name: str, amount: float) -> None:
         """Count a cost that is expected, or known and not written yet; a negative one frees it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.logs.judging.readings import Readings, readings_of
 from stopwise.logs.judging.verdict import Doubt, Verdict, judge
@@ -28,10 +29,16 @@ from stopwise.service.database.rounds import Rounds
 
 @dataclass(frozen=True)
 class JudgedCascade:
-    """A cascade judged as `analyze` judges a log: the verdict and the readings of it."""
+    """A cascade judged as `analyze` judges a log: the verdict and the readings of it.
+
+    Attributes:
+        beyond: stages of which nothing is known, since requests do not go that deep: the verdict is
+            on the stages before them.
+    """
 
     verdict: Verdict
     readings: Readings
+    beyond: tuple[str, ...] = ()
 
     @property
     def stage(self) -> int:
@@ -42,12 +49,17 @@ class JudgedCascade:
     @property
     def nothing_deeper_pays(self) -> bool:
         """Whether it is certain that no stage deeper than that one is worth its price."""
+        return not self.beyond and self.certain_so_far
+
+    @property
+    def certain_so_far(self) -> bool:
+        """The same of the stages that are known."""
         deeper = [pair for pair in self.verdict.pairs if pair.shallow == self.stage]
         return bool(deeper) and all(pair.certain for pair in deeper)
 
     @property
     def answers_changed_at_most(self) -> float:
-        """Upper bound on the share of answers that stopping there changes, against the last."""
+        """Upper bound on the share of answers that stopping there changes, of the last known."""
         last = len(self.verdict.stages) - 1
         return 0.0 if self.stage == last else self.verdict.pair(self.stage, last).may_differ_high
 
@@ -73,22 +85,25 @@ def judged_of(
             two stages gave none counts as one on which they may differ, so that "certain" holds
             whatever it was.
     """
-    evidence = evidence_of(cascade, segment)
-    count = evidence.stage_count
-    if bool((evidence.seen[np.triu_indices(count, 1)] == 0).any()):
+    evidence = _compared_part(cascade, evidence_of(cascade, segment))
+    if evidence is None:
         return None
-    half = np.zeros((count, count), dtype=np.int64)
-    for i in range(count):
-        for j in range(i + 1, count):
+    stage_count = evidence.stage_count
+    half = np.zeros((stage_count, stage_count), dtype=np.int64)
+    for i in range(stage_count):
+        for j in range(i + 1, stage_count):
             half[i, j] = int(sums.get(f"half:{i}:{j}", 0))
     doubt = Doubt(
         (evidence.seen + half).astype(np.int64), (evidence.disagreed + half).astype(np.int64)
     )
-    stages, costs = cascade.config.stage_names, cascade.learner.costs
+    names, costs = cascade.config.stage_names, cascade.learner.costs
+    stages, beyond = names[:stage_count], names[stage_count:]
+    if beyond:
+        costs = Costs.from_cumulative(costs.cumulative[:stage_count], costs.mistake_cost)
     counts = patterns_of(stages, sums)
     settings = LogSettings(
         reading=cascade.config.reading,
-        costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage),
+        costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage[:stage_count]),
         mistake_cost=cascade.config.mistake_cost,
         abstentions=cascade.config.abstentions,
     )
@@ -98,7 +113,29 @@ def judged_of(
     verdict = judge(stages, evidence, costs, doubt=doubt, cost_bounds=bounds)
     if counts is not None and counts.evidence(settings.no_answer) != evidence:
         counts = None  # evidence from elsewhere has no patterns: then the pairs alone are read
-    return JudgedCascade(verdict, readings_of(verdict, settings, counts))
+    return JudgedCascade(verdict, readings_of(verdict, settings, counts), beyond)
+
+
+def _compared_part(cascade: RunningCascade, evidence: Evidence) -> Evidence | None:
+    """The evidence of the first stages of which every two were compared; None if there is no such.
+
+    That is all stages, or those up to `run_to` where requests go no deeper.
+    """
+    for stage_count in (evidence.stage_count, _reach(cascade) + 1):
+        seen = evidence.seen[:stage_count, :stage_count]
+        if stage_count > 1 and bool((seen[np.triu_indices(stage_count, 1)] > 0).all()):
+            if stage_count == evidence.stage_count:
+                return evidence
+            disagreed = evidence.disagreed[:stage_count, :stage_count]
+            switches = int(evidence.switched), int(evidence.switched_twice)
+            return Evidence.from_counts(seen, disagreed, *switches)
+    return None
+
+
+def _reach(cascade: RunningCascade) -> int:
+    """The deepest stage that requests go to in the present mode."""
+    config = cascade.config
+    return len(config.stages) - 1 if cascade.mode == "enforce" else config.run_to
 
 
 def _bounds_of(counts: PatternCounts | None, settings: LogSettings, goes_on: bool) -> CostBounds:
@@ -132,7 +169,7 @@ def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCo
         if name.startswith(PATTERN):
             pattern, limited, until = name.removeprefix(PATTERN).partition(UNTIL)
             codes = [int(code) for code in pattern.split(":")]
-            rows.append(codes + [NOT_CALLED] * (len(stages) - len(codes)))
+            rows.append((codes + [NOT_CALLED] * len(stages))[: len(stages)])
             counted.append([not limited or at < int(until) for at in range(len(stages))])
             number.append(int(value))
     if not rows:
@@ -165,26 +202,54 @@ def renew_headlines(rounds: Rounds, cascade: RunningCascade) -> None:
     cascade.headlines = found
 
 
-def sentence_of(judged: JudgedCascade | None) -> str:
+def sentence_of(cascade: RunningCascade, judged: JudgedCascade | None) -> str:
     """The verdict in one sentence."""
     if judged is None:
-        return "Nothing can be said yet: not every two stages have answered the same request."
+        title, reason = _nothing_yet(cascade)
+        return f"{title}: {reason[0].lower()}{reason[1:]}"
+    if judged.beyond:
+        return title_of(cascade, judged)[1]
     return headline(judged.verdict, judged.readings)
 
 
-def title_of(judged: JudgedCascade | None) -> tuple[str, str]:
+def title_of(cascade: RunningCascade, judged: JudgedCascade | None) -> tuple[str, str]:
     """The same in two parts: what to do, and the sentences that say why."""
     if judged is None:
-        return "Nothing can be said yet", "Not every two stages have answered the same request."
-    return title_and_reason(judged.verdict, judged.readings)
+        return _nothing_yet(cascade)
+    title, reason = title_and_reason(judged.verdict, judged.readings)
+    if judged.beyond:
+        known = judged.verdict.stages[-1]
+        said = headline(judged.verdict, judged.readings)
+        return f"Up to {known}: {title}", f"Of the stages up to {known}: {said}"
+    return title, reason
 
 
-def more_sentences(judged: JudgedCascade | None) -> list[str]:
-    """Where the readings disagree, what the check of the estimate found, what is not knowable."""
+def _nothing_yet(cascade: RunningCascade) -> tuple[str, str]:
+    """Why there is no verdict."""
+    if _reach(cascade) == 0:
+        first = cascade.config.stage_names[0]
+        reason = (
+            f"In the mode {cascade.mode} every request stops at {first}, the first stage"
+            " (`run_to`), so that no two stages answer the same one. A deeper `run_to` compares"
+            " the stages up to it."
+        )
+        return "Nothing can be said", reason
+    return "Nothing can be said yet", "Not every two stages have answered the same request."
+
+
+def more_sentences(cascade: RunningCascade, judged: JudgedCascade | None) -> list[str]:
+    """Stages that are not known, where the readings disagree, what is not knowable."""
     if judged is None:
         return []
     said = (disagreement_sentence, check_sentence, shallower_sentence)
     texts = [say(judged.verdict, judged.readings) for say in said]
+    if judged.beyond:
+        known = judged.verdict.stages[-1]
+        texts.insert(0, (
+            f"Of {', '.join(judged.beyond)} nothing is known: in the mode {cascade.mode} requests"
+            f" go no deeper than {known} (`run_to`). With a deeper `run_to`, or enforced, what is"
+            " deeper is compared too."
+        ))  # fmt: skip
     return [text for text in texts if text is not None]
 
 
@@ -192,12 +257,21 @@ def standing_of(judged: JudgedCascade | None) -> str:
     """How sure it is that no deeper stage pays: as `certain`, and why not where it is not."""
     if judged is None:
         return "not compared yet"
-    if judged.nothing_deeper_pays:
-        return "certain"
+    if judged.certain_so_far:
+        return f"certain up to {judged.verdict.stages[-1]}" if judged.beyond else "certain"
     deeper = [pair.verdict for pair in judged.verdict.pairs if pair.shallow == judged.stage]
     if deeper and "not knowable" not in deeper:
         return "not certain yet"
     return "not knowable without labels"
+
+
+def matter_of(judged: JudgedCascade | None) -> str:
+    """What is certain, or not knowable: the words that follow `standing_of`."""
+    if judged is None:
+        return ""
+    if judged.stage == len(judged.verdict.stages) - 1:
+        return "whether an earlier stage would be enough"
+    return "that no deeper stage is worth its price"
 
 
 def open_question(judged: JudgedCascade | None) -> str | None:

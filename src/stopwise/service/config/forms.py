@@ -13,6 +13,9 @@ from stopwise.live.settings import Mode as Mode
 from stopwise.openai.logprobs import How
 
 MODES: tuple[Mode, ...] = ("shadow", "advise", "enforce")
+FromFile = Literal["file"]
+FROM_FILE: FromFile = "file"
+"""In the place of a mode: that of the file, also after the file was changed."""
 CONFIDENCES = ("none", *get_args(How))
 Keep = Literal["nothing", "disagreements", "all"]
 Sticky = Literal["none", "conversation"]
@@ -88,6 +91,21 @@ class StageConfig:
     cost: float
     price: Price | None = None
     upstream: Upstream | None = None
+
+    def estimate(self, usual: float, size: int, most_output: int = 0) -> float:
+        """What a call may cost, before it is made.
+
+        Args:
+            usual: what calls of this stage cost on average.
+            size: of the request in bytes: about four make a token.
+            most_output: tokens of the answer, where the request limits them.
+
+        >>> StageConfig("large", 0.1, Price(10.0, 40.0)).estimate(0.1, 4_000_000, 5000)
+        10.2
+        """
+        if self.price is None:
+            return max(usual, self.cost)
+        return max(usual, self.price.of(size // 4, most_output))
 
 
 @dataclass(frozen=True)
@@ -169,10 +187,10 @@ class Config:
 
     Attributes:
         folder: of the file; a relative SQLite path starts there.
-        embeddings: upstreams for `/v1/embeddings`, by the model name that clients send.
+        embeddings: models for `/v1/embeddings`, by the name that clients send.
     """
 
     server: ServerConfig
     cascades: Mapping[str, CascadeConfig]
-    embeddings: Mapping[str, Upstream] = field(default_factory=dict)
+    embeddings: Mapping[str, StageConfig] = field(default_factory=dict)
     folder: Path = Path()

@@ -65,9 +65,7 @@ def config_of(form: Mapping[str, Any], folder: Path = Path()) -> Config:
         _checked_name("embeddings", name)
         if name in cascades:
             raise fail("embeddings", name, "a name that no cascade has")
-        inner = Table(f"embeddings.{name}", part)
-        embeddings[name] = _upstream(inner)
-        inner.done()
+        embeddings[name] = _stage(Table(f"embeddings.{name}", part), _EMBEDDED, name)
     table.done()
     if not cascades:
         raise StopwiseError("cascades: missing; need at least one table [cascades.NAME]")
@@ -281,15 +279,22 @@ _ELSEWHERE = {
 }
 
 
-def _stage(table: Table, tokens: tuple[int, int]) -> StageConfig:
-    name = table.name("name")
-    upstream = _upstream(table) if table.has("base_url") else None
+_EMBEDDED = (500, 0)
+"""Tokens of a typical text that is embedded."""
+
+
+def _stage(table: Table, tokens: tuple[int, int], known_as: str | None = None) -> StageConfig:
+    """A stage; where it is already known by a name, one that has an upstream."""
+    name = table.name("name") if known_as is None else known_as
+    upstream = _upstream(table) if known_as or table.has("base_url") else None
     cost = table.number("cost", None)
     price = None
     if table.has("price"):
         inner = Table(f"{table.where}.price", table.value("price"))
         price = Price(
-            inner.number("input"), inner.number("output"), inner.number("cached_input", None)
+            inner.number("input"),
+            inner.number("output", 0.0) if known_as else inner.number("output"),
+            inner.number("cached_input", None),
         )
         inner.done()
     if price is not None and cost is not None:

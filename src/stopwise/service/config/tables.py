@@ -14,10 +14,22 @@ from stopwise.service.config.forms import Secret
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 NAME_ACCEPTED = "1 to 100 of the letters A-Z a-z 0-9 _ . : -"
+STORABLE_ACCEPTED = "a text without NUL or half a letter"
 LONGEST = 86400.0
 """Seconds in a day: nothing here is to be waited for longer."""
 _SHORTEST = 0.001
 _MISSING: Any = object()
+
+
+def storable(text: str) -> bool:
+    r"""Whether every database can keep a text.
+
+    NUL cannot stand in PostgreSQL, half a letter (a lone surrogate, which JSON can say) in none.
+
+    >>> storable("é"), storable("a\0"), storable("\ud800")
+    (True, False, False)
+    """
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class Table:
@@ -57,6 +69,8 @@ class Table:
         value = self.value(name, default, accepted)
         if value is not default and not (isinstance(value, str) and value.strip()):
             raise fail(f"{self.where}.{name}", value, accepted)
+        if value is not default and not storable(value):
+            raise fail(f"{self.where}.{name}", value, STORABLE_ACCEPTED)
         return value
 
     def choice(self, name: str, default: str, choices: Sequence[str]) -> Any:

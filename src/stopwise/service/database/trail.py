@@ -42,15 +42,25 @@ class Trail:
         """The modes that were set at run time, by cascade."""
         return dict(self._database.rows("SELECT cascade_name, mode FROM modes"))
 
-    def set_mode(self, cascade: str, old: str, new: str, who: str, reason: str) -> None:
-        """Switch a cascade and write it down, together."""
+    def set_mode(
+        self, cascade: str, old: str, new: str, who: str, reason: str, *, keep: bool = True
+    ) -> None:
+        """Switch a cascade and write it down, together.
+
+        Args:
+            keep: whether the mode is kept, whatever the file says; False to follow the file, whose
+                mode is the new one.
+        """
         now = time.time()
         with self._database.transaction() as work:
-            work.run(
-                "INSERT INTO modes (cascade_name, mode, at) VALUES (?, ?, ?)"
-                " ON CONFLICT (cascade_name) DO UPDATE SET mode = excluded.mode, at = excluded.at",
-                (cascade, new, now),
-            )
+            work.run("DELETE FROM modes WHERE cascade_name = ?", (cascade,))
+            if keep:
+                work.run(
+                    "INSERT INTO modes (cascade_name, mode, at) VALUES (?, ?, ?)"
+                    " ON CONFLICT (cascade_name) DO UPDATE"
+                    " SET mode = excluded.mode, at = excluded.at",
+                    (cascade, new, now),
+                )
             self._write(work, now, who, cascade, "mode", old, new, reason)
 
     def note(self, who: str, cascade: str, what: str, old: str, new: str, reason: str = "") -> None:

@@ -164,6 +164,7 @@ def _whatever_came(exchange: Exchange) -> Came:
 
 def no_answer(error: UpstreamError) -> ProtocolError:
     """What the client gets when no stage answered; the upstream's words if they are for it."""
+    after = error.retry_after
     if isinstance(error.body, dict):
         said: Any = error.body["error"]
         message, kind = said.get("message"), said.get("type")
@@ -174,9 +175,11 @@ def no_answer(error: UpstreamError) -> ProtocolError:
             code=code if isinstance(code, str) else None,
             param=param if isinstance(param, str) else None,
             kind=kind if isinstance(kind, str) else None,
+            retry_after=after,
         )
     return ProtocolError(
-        error.status if error.status in (429, 504) else 502,
+        error.status if error.status in (429, 503, 504) else 502,
         f"no stage could answer ({error.word})",
         code="no_answer",
+        retry_after=after,
     )

@@ -38,7 +38,7 @@ async def may_infer(request: Request) -> tuple[Service, Key]:
         raise ProtocolError(503, "the service is stopping", code="stopping")
     if service.config.server.store_away == "refuse" and service.store_error is not None:
         raise StoreUnavailableError(f"{service.store_error}; try again")
-    service.check_budget(key)
+    service.reserve(key)
     return service, key
 
 

@@ -10,7 +10,14 @@ from typing import Any
 
 from stopwise.openai.completions import Completion, Decided, Usage, read_completion, usage_of
 from stopwise.openai.logprobs import fields_for, take_confidence
-from stopwise.service.cascades.forms import CLIENT_GONE, Call, Finished, ItemOutcome, shown
+from stopwise.service.cascades.forms import (
+    CLIENT_GONE,
+    STOPPING,
+    Call,
+    Finished,
+    ItemOutcome,
+    shown,
+)
 from stopwise.service.cascades.items import given
 from stopwise.service.config.forms import StageConfig
 from stopwise.service.front.asking import Asked, decision_headers
@@ -68,11 +75,37 @@ class Exchange:
         self.decision = asked.decision  # per item, what has become of it
         self.item: ItemOutcome | None = None
         self._given: int | None = None
-        expected = asked.cascade.learner.own_costs.per_stage
-        first, depth = asked.decision.first, asked.decision.depth
-        self._held = float(sum(expected[first : depth + 1]))
+        self._held: dict[int, float] = {}
+        self._hold()
+        asked.service.begun(self)
+
+    def _hold(self) -> None:
+        """Hold back what all calls may cost, so that many requests at once pass no budget."""
+        asked, decision = self.asked, self.asked.decision
+        for stage in range(decision.first, decision.depth + 1):
+            self._held[stage] = self._estimate(stage)
+        asked.service.reserve(asked.key, sum(self._held.values()))
+        self._held_comparison = sum(self._held.values()) - self._held.get(decision.depth, 0.0)
+        asked.service.spending.hold(f"comparison:{asked.cascade.name}", self._held_comparison)
+
+    def _hold_one_more(self, stage: int) -> None:
+        """The same of a stage in the place of another: it is called whatever it costs."""
+        if stage not in self._held:
+            self._held[stage] = self._estimate(stage)
+            if self.asked.key.id:
+                self.asked.service.spending.hold(f"key:{self.asked.key.id}", self._held[stage])
+
+    def _estimate(self, stage: int) -> float:
+        cascade, chat = self.asked.cascade, self.asked.chat
+        usual = float(cascade.learner.own_costs.per_stage[stage])
+        return cascade.config.stages[stage].estimate(usual, chat.size, chat.most_output)
+
+    def _let_go(self) -> None:
+        """What was held back is not any more: what the calls did cost is counted now."""
+        asked = self.asked
         if asked.key.id:
-            asked.service.spending.hold(f"key:{asked.key.id}", self._held)
+            asked.service.spending.hold(f"key:{asked.key.id}", -sum(self._held.values()))
+        asked.service.spending.hold(f"comparison:{asked.cascade.name}", -self._held_comparison)
 
     def headers(self, served: int | None) -> dict[str, str]:
         """The headers that say what was decided."""
@@ -86,6 +119,7 @@ class Exchange:
     def start(self, stage: int) -> asyncio.Task[Came]:
         """Call a stage, plainly, unless it is being called already."""
         if stage not in self._tasks:
+            self._hold_one_more(stage)
             self._began[stage] = time.perf_counter()
             self._tasks[stage] = asyncio.create_task(self._plain(stage))
         return self._tasks[stage]
@@ -98,7 +132,10 @@ class Exchange:
         body = chat.for_stage(config.upstream.model, streamed=False, more=more)
         began = time.perf_counter()
         try:
-            response = await self.asked.service.upstreams.call(config.upstream, CHAT, body)
+            # Nobody waits for a call that is only compared: it may wait until it is welcome.
+            response = await self.asked.service.upstreams.call(
+                config.upstream, CHAT, body, patient=stage != self._awaited
+            )
             answer = read_completion(response)
             if answer is None:
                 raise UpstreamError("not a completion")
@@ -206,6 +243,13 @@ class Exchange:
             self.cancel(self._awaited, CLIENT_GONE, self._began.get(self._awaited))
         self.finish(None, abandoned=True)
 
+    def give_up(self) -> None:
+        """The service stops: what is still called is cancelled, what came in is handed over."""
+        waited = () if self._awaited is None else (self._awaited,)
+        for stage in {*self._tasks, *waited} - self._done.keys():
+            self.cancel(stage, STOPPING, self._began.get(stage))
+        self.finish(None, abandoned=True)
+
     def _calls(self) -> tuple[Call, ...]:
         return tuple(self._done[stage] for stage in sorted(self._done))
 
@@ -215,14 +259,12 @@ class Exchange:
             return
         self._finished = True
         task = asyncio.create_task(self._finish(served, abandoned, time.perf_counter()))
-        self.asked.service.later(task)
+        self.asked.service.later(self, task)
 
     async def _finish(self, served: int | None, abandoned: bool, answered: float) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks.values())
         asked = self.asked
-        if asked.key.id:
-            asked.service.spending.hold(f"key:{asked.key.id}", -self._held)
         decision = self.decision
         asked.service.metrics.served.labels(
             decision.cascade, decision.mode, str(decision.depth), decision.uncounted or ""
@@ -239,6 +281,7 @@ class Exchange:
                 item=self.item,
             )
         )
+        self._let_go()
 
     def cancel(self, stage: int, word: str, began: float | None) -> None:
         """Give up a call whose answer nobody waits for."""

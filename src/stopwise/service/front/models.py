@@ -9,10 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stopwise.openai.bodies import read_object
+from stopwise.openai.completions import usage_of
 from stopwise.openai.errors import ProtocolError
+from stopwise.service.config.forms import StageConfig
 from stopwise.service.core import Service
 from stopwise.service.front.answering import no_answer
 from stopwise.service.front.asking import may_infer
+from stopwise.service.front.exchange import cost_of
 from stopwise.service.http.access import who
 from stopwise.service.http.json import Json
 from stopwise.service.upstream.calls import UpstreamError
@@ -48,11 +51,12 @@ async def model(request: Request) -> Response:
 
 async def embeddings(request: Request) -> Response:
     """Passed through to the upstream of that name, never learned from."""
-    service, _ = await may_infer(request)
-    body = read_object(await request.body())
+    service, key = await may_infer(request)
+    data = await request.body()
+    body = read_object(data)
     name = body.get("model")
-    upstream = service.config.embeddings.get(name) if isinstance(name, str) else None
-    if upstream is None:
+    embedder = service.config.embeddings.get(name) if isinstance(name, str) else None
+    if embedder is None:
         known = ", ".join(service.config.embeddings) or "none in this configuration"
         raise ProtocolError(
             404,
@@ -60,14 +64,31 @@ async def embeddings(request: Request) -> Response:
             code="model_not_found",
             param="model",
         )
-    sent = json.dumps({**body, "model": upstream.model}).encode()
+    held = embedder.estimate(0.0, len(data))
+    service.reserve(key, held)
+    cost = 0.0
     try:
-        came = await service.upstreams.call(upstream, "/embeddings", sent)
+        came = await _embedded(service, embedder, body)
+        usage = came.get("usage") if isinstance(came, dict) else None
+        cost = cost_of(embedder, usage_of(usage))
     except UpstreamError as error:
+        cost = embedder.cost if error.status == 504 else 0.0  # a timeout may be on the bill
         raise no_answer(error) from None
+    finally:
+        service.recorder.put_spent(embedder.name, key.id, cost)
+        if key.id:
+            service.spending.hold(f"key:{key.id}", -held)
     if isinstance(came, dict):
         came["model"] = name
+        if isinstance(usage, dict):
+            came["usage"] = {**usage, "cost": cost}
     return Json(came)
+
+
+async def _embedded(service: Service, embedder: StageConfig, body: dict[str, Any]) -> Any:
+    assert embedder.upstream is not None
+    sent = json.dumps({**body, "model": embedder.upstream.model}).encode()
+    return await service.upstreams.call(embedder.upstream, "/embeddings", sent)
 
 
 async def no_responses(request: Request) -> Response:

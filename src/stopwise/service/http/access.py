@@ -12,6 +12,7 @@ from stopwise.openai.errors import ProtocolError
 from stopwise.service.config.reading import is_loopback
 from stopwise.service.database.keys import Key
 from stopwise.service.database.sessions import session_key
+from stopwise.service.http.incoming import KNOWN
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -38,6 +39,13 @@ async def who(request: Request, scope: str) -> Key:
 
 async def find_key(request: Request) -> Key | None:
     """The key in the header, of the session, or of this machine; None where there is none."""
+    key = await _find_key(request)
+    if key is not None:
+        request.scope["state"][KNOWN] = True  # its body may be longer than a stranger's
+    return key
+
+
+async def _find_key(request: Request) -> Key | None:
     service: Service = request.app.state.service
     keys = service.keys
     if not keys.any_made() and is_loopback(service.config.server.host):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -19,7 +20,7 @@ LOG = logging.getLogger("stopwise.service.http")
 def _respond(error: ProtocolError) -> Response:
     headers = {}
     if error.status in (429, 503):
-        headers["retry-after"] = "1"
+        headers["retry-after"] = str(max(1, math.ceil(error.retry_after or 1.0)))
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return Json(error.form, error.status, headers)

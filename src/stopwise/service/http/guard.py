@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stopwise.openai.errors import ProtocolError
+from stopwise.service.http.incoming import IncomingBodies
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
@@ -43,6 +43,8 @@ class Guard:
         self._app = app
         self._service = service
         self._open = 0
+        limits = service.config.server
+        self._bodies = IncomingBodies(limits.max_body, limits.body_seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -66,17 +68,18 @@ class Guard:
             await send(message)
 
         metrics = self._service.metrics
-        limits = self._service.config.server
+        most = self._service.config.server.max_requests
         self._open += 1
         metrics.open.set(self._open)
         with self._service.telemetry.request(scope) as reported:
             try:
-                if self._open > limits.max_requests:
+                # Whether the process lives is answered however much it has to do.
+                full = self._open > most and scope["path"] not in _ALWAYS
+                if full and not self._bodies.make_room():
                     error = ProtocolError(503, "too many requests at once", code="overloaded")
                     await _send_error(send_on, error)
                 else:
-                    limited = _limited(scope, receive, limits.max_body, limits.body_seconds)
-                    await self._app(scope, limited, send_on)
+                    await self._app(scope, self._bodies.limited(scope, receive), send_on)
             finally:
                 self._open -= 1
                 metrics.open.set(self._open)
@@ -102,6 +105,7 @@ class Guard:
                 )
 
 
+_ALWAYS = ("/healthz", "/readyz")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -110,39 +114,6 @@ def _request_id(scope: Scope) -> str:
         if name == b"x-request-id" and _ID.fullmatch(value):
             return str(value.decode())
     return uuid.uuid4().hex
-
-
-def _limited(scope: Scope, receive: Receive, most: int, seconds: float) -> Receive:
-    """Count the bytes of the body and the time that it takes to come."""
-    declared = dict(scope["headers"]).get(b"content-length", b"0")
-    too_long = declared.isdigit() and int(declared) > most
-    got = 0
-    whole = False
-    end = asyncio.get_running_loop().time() + seconds
-
-    async def limited() -> Message:
-        nonlocal got, whole
-        if whole:
-            return await receive()
-        if too_long:
-            raise _too_long(most)
-        try:
-            async with asyncio.timeout_at(end):
-                message = await receive()
-        except TimeoutError:
-            text = f"the body did not come within {seconds:g} seconds"
-            raise ProtocolError(408, text, code="slow_body") from None
-        got += len(message.get("body", b""))
-        if got > most:
-            raise _too_long(most)
-        whole = not message.get("more_body", False)
-        return message
-
-    return limited
-
-
-def _too_long(most: int) -> ProtocolError:
-    return ProtocolError(413, f"the body is longer than {most:,} bytes", code="body_too_long")
 
 
 async def _send_error(send: Send, error: ProtocolError) -> None:

@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from stopwise.checks import StopwiseError, fail
-from stopwise.service.api.changing import keep_label
-from stopwise.service.config.forms import MODES
+from stopwise.service.api.changing import MODES_ACCEPTED, keep_label, mode_of
 from stopwise.service.database.keys import SCOPES, Key
 from stopwise.service.http.access import refuse_other_sites
 from stopwise.service.pages.login import form_of
@@ -34,9 +33,9 @@ async def change_mode(request: Request) -> Response:
         return key
     service, cascade = find(request)
     form = await form_of(request)
-    mode = next((known for known in MODES if known == form.get("mode")), None)
+    mode = mode_of(form.get("mode"))
     if mode is None:
-        raise fail("mode", form.get("mode"), "one of " + ", ".join(MODES))
+        raise fail("mode", form.get("mode"), MODES_ACCEPTED)
     reason = form.get("reason", "").strip()
     if not reason:
         raise fail("reason", reason, "a few words: why")

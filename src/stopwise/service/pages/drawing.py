@@ -14,6 +14,7 @@ from html import escape
 
 from markupsafe import Markup
 
+from stopwise.display import short
 from stopwise.service.views.cascade import PairLine
 from stopwise.service.views.over_time import OverTime, TimeSlice
 
@@ -56,10 +57,6 @@ def _dot(x: float, y: float, size: float, kind: str, tip: str) -> str:
         f'<circle cx="{x:.2f}%" cy="{y:.1f}" r="{size:.1f}" class="{kind}">'
         f"<title>{escape(tip)}</title></circle>"
     )
-
-
-def _short(name: str, most: int = 18) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _scale(most: float) -> tuple[float, list[float]]:
@@ -139,12 +136,13 @@ def _ends(slices: Sequence[TimeSlice], seconds: int, y: float, right: float = 10
 def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
     """Every pair's disagreement with its interval, against the threshold it has to stay below.
 
-    >>> line = PairLine("a", "b", 10, 1, 0.1, 0.0, 0.3, 0.4, "certain", None)
+    >>> line = PairLine("a", "b", 10, 1, 0.1, 0.0, 0.3, 0.4, 0.4, "certain", None)
     >>> "threshold" in pair_intervals([line])
     True
     """
     row, top = 46.0, 0.0
-    known = [p.high for p in pairs if p.high is not None] + [min(p.threshold, 1.0) for p in pairs]
+    known = [p.high for p in pairs if p.high is not None]
+    known += [min(p.threshold_low, 1.0) for p in pairs]
     most, ticks = _scale(max(known, default=0.0) * 1.08)
 
     def x(value: float) -> float:
@@ -159,14 +157,14 @@ def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
         parts.append(_text(place, bottom + 16, f"{100 * value:.3g} %", anchor, "soft"))
     for at, pair in enumerate(pairs):
         y = top + row * at + 30
-        names = f"{_short(pair.shallow)} and {_short(pair.deep)}"
+        names = f"{short(pair.shallow, 18)} and {short(pair.deep, 18)}"
         parts.append(_text("1%", y - 14, names, "start", "over"))
-        mark = f"{x(min(pair.threshold, most)):.2f}%"
+        mark = f"{x(min(pair.threshold_low, most)):.2f}%"
         parts.append(
             f'<line x1="{mark}" y1="{y - 10:.0f}" x2="{mark}" y2="{y + 10:.0f}" class="threshold">'
-            f"<title>threshold {pair.threshold:.3g}</title></line>"
+            f"<title>threshold {pair.threshold_low:.3g}</title></line>"
         )
-        if pair.threshold > most:
+        if pair.threshold_low > most:
             parts.append(_text("96%", y + 4, "→", "end", "soft"))
         if pair.disagreement is None or pair.low is None or pair.high is None:
             parts.append(_text("1%", y + 4, "not compared yet", "start", "soft"))
@@ -174,7 +172,8 @@ def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
         kind = "sure" if pair.verdict == "certain" else "unsure"
         tip = (
             f"{pair.disagreed} of {pair.seen} differ: {pair.disagreement:.2%},"
-            f" {pair.low:.2%} to {pair.high:.2%}; threshold {pair.threshold:.3g}: {pair.verdict}"
+            f" {pair.low:.2%} to {pair.high:.2%}; threshold {pair.threshold_low:.3g}:"
+            f" {pair.verdict}"
         )
         parts.append(_box(x(pair.low), y - 3, x(pair.high) - x(pair.low), 6, kind, tip))
         parts.append(_dot(x(pair.disagreement), y, 5, kind, tip))
@@ -193,7 +192,7 @@ def depth_law(law: Sequence[float], stages: Sequence[str]) -> Markup:
     for at, (share, name) in enumerate(zip(law, stages, strict=True)):
         y = row * at
         tip = f"{name}: {share:.2%}"
-        parts.append(_text("0", y + 13, f"{_short(name, 30)} {100 * share:.1f} %"))
+        parts.append(_text("0", y + 13, f"{short(name, 30)} {100 * share:.1f} %"))
         parts.append(_box(0, y + 19, 100, 14, "ground", tip))
         parts.append(_box(0, y + 19, 100 * share, 14, stage_class(at), tip))
     label = "Probability of each depth: " + ", ".join(

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from stopwise.openai.errors import ProtocolError
+from stopwise.service.config.tables import STORABLE_ACCEPTED, storable
 from stopwise.service.database.sessions import LIFETIME, close_session, open_session
 from stopwise.service.http.access import COOKIE, refuse_other_sites
 from stopwise.service.pages.rendering import render
@@ -25,7 +26,12 @@ async def form_of(request: Request) -> dict[str, str]:
         fields = parse_qs(body, keep_blank_values=True, max_num_fields=100)
     except ValueError:
         raise ProtocolError(400, "form: need at most 100 fields", code="invalid_value") from None
-    return {name: values[-1] for name, values in fields.items()}
+    form = {name: values[-1] for name, values in fields.items()}
+    for name, value in form.items():
+        if not storable(name + value):
+            message = f"{name[:100]!r}: need {STORABLE_ACCEPTED}"
+            raise ProtocolError(400, message, param=name[:100], code="invalid_value")
+    return form
 
 
 async def login_page(request: Request) -> Response:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from stopwise.checks import StopwiseError
 from stopwise.openai.errors import ProtocolError
+from stopwise.service.api.bodies import query_name
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.pages.rendering import page, render
@@ -122,7 +123,7 @@ async def keys(request: Request) -> Response:
 def _segment(request: Request) -> str | None:
     """The segment that a page shows; None for all together, which a form says as `*`."""
     given = request.query_params.get("segment")
-    return None if given == "*" else given
+    return None if given == "*" else query_name(request, "segment")
 
 
 def _pair(text: str | None, stages: int) -> tuple[int, int] | None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator
+import math
+import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -14,10 +17,12 @@ import aiohttp
 from stopwise.openai.bodies import strict_json
 from stopwise.openai.streams import Events
 from stopwise.service.config.forms import Upstream
+from stopwise.service.config.tables import LONGEST
 from stopwise.service.telemetry.base import Telemetry
 
 _LONGEST = 50_000_000
 _LONG = 500_000
+_SHORTEST_WAIT = 0.1  # seconds until an upstream is asked again that said "at once"
 
 
 class UpstreamError(Exception):
@@ -27,10 +32,18 @@ class UpstreamError(Exception):
         word: what went wrong, in a word that may stand in a log: never the upstream's text.
         status: that the client gets.
         body: what the upstream said, if it spoke the protocol: for the client alone.
+        retry_after: seconds after which the upstream wants to be asked again, if it said so.
     """
 
-    def __init__(self, word: str, status: int = 502, body: Any = None) -> None:
+    def __init__(
+        self,
+        word: str,
+        status: int = 502,
+        body: Any = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(word)
+        self.retry_after = retry_after
         self.word = word
         self.status = status
         self.body = body
@@ -59,8 +72,26 @@ class Upstreams:
         if self._session is not None:
             await self._session.close()
 
-    async def call(self, upstream: Upstream, path: str, body: bytes) -> Any:
-        """A plain call; the JSON that came back."""
+    async def call(
+        self, upstream: Upstream, path: str, body: bytes, *, patient: bool = False
+    ) -> Any:
+        """A plain call; the JSON that came back.
+
+        Args:
+            patient: whether an upstream that says when to ask again is asked again then, if that
+                is within its timeout.
+        """
+        end = time.monotonic() + upstream.timeout
+        while True:
+            try:
+                return await self._call(upstream, path, body)
+            except UpstreamError as error:
+                after = error.retry_after
+                if not patient or after is None or time.monotonic() + after >= end:
+                    raise
+            await asyncio.sleep(max(after, _SHORTEST_WAIT))
+
+    async def _call(self, upstream: Upstream, path: str, body: bytes) -> Any:
         async with self._open(upstream, path, body) as response:
             data = await _whole(response)
         try:
@@ -151,8 +182,36 @@ async def _refused(response: aiohttp.ClientResponse) -> UpstreamError:
         body = None
     # What the client can repair or wait for is passed on; our own key or URL being wrong is not
     # its business, and a redirect is never followed.
-    passed_on = response.status in (400, 404, 408, 413, 422, 429)
-    status = response.status if passed_on and response.status != 404 else 502
+    passed_on = response.status in (400, 408, 413, 422, 429)
+    known = passed_on or response.status == 503
     return UpstreamError(
-        f"status {response.status}", status, body if passed_on and status != 502 else None
+        f"status {response.status}",
+        response.status if known else 502,
+        body if passed_on else None,
+        retry_after(response.headers) if response.status in (429, 503) else None,
     )
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """When a server wants to be asked again, in seconds from now; None where it does not say.
+
+    >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"})
+    (2.0, 0.25)
+    >>> retry_after({"retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, now=20.0)
+    40.0
+    >>> retry_after({"retry-after": "soon"}), retry_after({})
+    (None, None)
+    """
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        said = headers.get(name, "")
+        try:
+            seconds = float(said) * unit
+        except ValueError:
+            try:
+                at = parsedate_to_datetime(said).timestamp()
+            except (ValueError, OverflowError):
+                continue
+            seconds = at - (time.time() if now is None else now)
+        if math.isfinite(seconds):
+            return min(max(seconds, 0.0), LONGEST)
+    return None

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.logs.judging.verdict import Pair, Verdict
+from stopwise.logs.reporting.words import pair_sentence
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import (
     evidence_of,
     judged_of,
+    matter_of,
     more_sentences,
     sentence_of,
     standing_of,
@@ -28,8 +30,11 @@ class PairLine:
 
     Attributes:
         disagreement: with `low` to `high`; None while they were never compared.
-        threshold: what the disagreement has to stay below for the deeper one not to pay.
-        verdict: "certain", "not knowable", or "not compared yet".
+        threshold: what the disagreement has to stay below for the deeper one not to pay;
+            `threshold_low` at the lower bounds of what calls cost, where that is measured, is what
+            "certain" rests on.
+        verdict: "certain", "too few rows", "not knowable", or "not compared yet".
+        sentence: the same as `analyze` says it; None while they were never compared.
         more_rounds: about how many more would make it certain; None if it is, or if none would.
     """
 
@@ -41,8 +46,10 @@ class PairLine:
     low: float | None
     high: float | None
     threshold: float
+    threshold_low: float
     verdict: str
     more_rounds: int | None
+    sentence: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,9 @@ class CascadeView:
         recommended, reading: the stage of the headline and the reading that it rests on.
         sentence: the verdict, in one sentence; `title` and `reason` are its two parts.
         more: where readings disagree and what is not knowable without labels, in sentences.
+        standing, matter: what is certain or not knowable, and of what that is said.
         by_policy: where the policy goes that draws the depths: the rule under weak dominance.
+        measured: whether what calls cost is measured, so that thresholds rest on bounds of it.
         segments: every segment and its number of requests.
         items: how requests are decided per item; None where depths are drawn.
     """
@@ -70,6 +79,7 @@ class CascadeView:
     costs: tuple[float, ...]
     stopping: tuple[float, ...] | None
     mistake_cost: float
+    measured: bool
     run_to: str
     segment: str | None
     segments: tuple[tuple[str, int], ...]
@@ -85,6 +95,7 @@ class CascadeView:
     by_policy: str | None
     certain: bool
     standing: str
+    matter: str
     law: tuple[float, ...]
     pairs: tuple[PairLine, ...]
     over_time: OverTime
@@ -100,7 +111,7 @@ def cascade_view(
     judged = judged_of(cascade, sums, segment)
     names = config.stage_names
     segments = segments_of(service, cascade)
-    title, reason = title_of(judged)
+    title, reason = title_of(cascade, judged)
     return CascadeView(
         name=cascade.name,
         mode=cascade.mode,
@@ -111,21 +122,23 @@ def cascade_view(
         if config.goes_on
         else None,
         mistake_cost=config.mistake_cost,
+        measured=config.priced,
         run_to=names[config.run_to],
         segment=segment,
         segments=segments,
         rounds=int(sums.get("rounds", 0)),
         requests=int(sums.get("requests", 0)),
-        sentence=sentence_of(judged),
+        sentence=sentence_of(cascade, judged),
         title=title,
         reason=reason,
-        more=tuple(more_sentences(judged)),
+        more=tuple(more_sentences(cascade, judged)),
         recommended=None if judged is None else names[judged.stage],
         reading=None if judged is None else judged.readings.headline_reading,
         policy=config.policy,
         by_policy=None if judged is None or config.per_item else names[judged.verdict.recommended],
         certain=judged is not None and judged.nothing_deeper_pays,
         standing=standing_of(judged),
+        matter=matter_of(judged),
         law=mean_law(cascade, segments) if segment is None else tuple(cascade.law(segment)),
         pairs=pair_lines(cascade, None if judged is None else judged.verdict, segment),
         over_time=over_time(service, cascade, segment, hours),
@@ -171,8 +184,10 @@ def pair_lines(
                     low=pair.low if pair else None,
                     high=pair.may_differ_high if pair else None,
                     threshold=float(thresholds[i, j]),
+                    threshold_low=pair.threshold_low if pair else float(thresholds[i, j]),
                     verdict=pair.verdict if pair else "not compared yet",
                     more_rounds=_more_rounds(pair) if pair else None,
+                    sentence=pair_sentence(verdict, pair) if verdict and pair else None,
                 )
             )
     return tuple(lines)

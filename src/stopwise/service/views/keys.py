@@ -92,6 +92,8 @@ def _settings(service: Service) -> list[tuple[str, str, str]]:
             "abstentions",
         ):  # fmt: skip
             rows.append((name, field, _shown(getattr(config, field))))
+        if cascade.kept_mode is not None:
+            rows.append((name, "mode in use", f"{cascade.kept_mode}, set while the service ran"))
         rows.append((name, "run_to", config.stage_names[config.run_to]))
         for stage in config.stages:
             where = stage.upstream.base_url if stage.upstream is not None else "through the API"

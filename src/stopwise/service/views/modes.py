@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.verdicts import judged_of, standing_of
+from stopwise.service.cascades.verdicts import judged_of, sentence_of, standing_of
 from stopwise.service.config.forms import MODES
 from stopwise.service.database.trail import Change
 from stopwise.service.views.cascade import mean_law, segments_of
@@ -34,6 +34,10 @@ class ModeView:
     """What page 7 shows.
 
     Attributes:
+        file_mode: what the file says.
+        kept: whether the mode was set while the service ran, so that the file's is not used.
+        back_to: the mode before the present one; None where it was never another.
+        sentence: the verdict, in one sentence.
         choices: every mode and what it does.
         law: the probability of each depth if enforced now.
         expected_cost: per request if enforced now, comparison calls included; `present_cost` is
@@ -49,6 +53,10 @@ class ModeView:
 
     name: str
     mode: str
+    file_mode: str
+    kept: bool
+    back_to: str | None
+    sentence: str
     stages: tuple[str, ...]
     choices: tuple[tuple[str, str], ...]
     law: tuple[float, ...]
@@ -77,6 +85,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         at = judged.stage
         low, high = min(at, run_to), max(at, run_to)
         changed = 0.0 if low == high else judged.verdict.pair(low, high).may_differ_high
+    changes = tuple(service.trail.changes(cascade.name))
     what = WHAT | {"enforce": PER_ITEM} if config.per_item else WHAT
     if config.goes_on:
         what = what | {"enforce": what["enforce"] + GOES_ON}
@@ -84,6 +93,10 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
     return ModeView(
         name=cascade.name,
         mode=cascade.mode,
+        file_mode=config.mode,
+        kept=cascade.kept_mode is not None,
+        back_to=_before(changes, cascade.mode),
+        sentence=sentence_of(cascade, judged),
         stages=config.stage_names,
         choices=tuple((mode, what[mode].format(**words)) for mode in MODES),
         law=law,
@@ -98,5 +111,12 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         else config.stage_names[judged.verdict.recommended],
         changed_at_most=changed,
         advised_same=(int(sums.get("advised:same", 0)), int(sums.get("advised:known", 0))),
-        changes=tuple(service.trail.changes(cascade.name)),
+        changes=changes,
     )
+
+
+def _before(changes: tuple[Change, ...], mode: str) -> str | None:
+    """The mode before the present one. The same mode chosen again, with another reason, is none."""
+    switches = (change for change in changes if change.what == "mode" and change.old != change.new)
+    latest = next(switches, None)
+    return None if latest is None or latest.new != mode else latest.old

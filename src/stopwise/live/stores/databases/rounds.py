@@ -32,7 +32,7 @@ def add_rounds(
 
 
 def read_rounds(
-    ask: Asking, cascade: str, where: str, count: int = MOST_STAGES
+    ask: Asking, cascade: str, where: str, stage_count: int = MOST_STAGES
 ) -> Iterator[RoundRecord]:
     """The rounds of all writers, page by page: nothing is held while the caller takes its time.
 
@@ -40,7 +40,7 @@ def read_rounds(
         ask: asks the database.
         cascade: whose rounds.
         where: how the database is named in errors.
-        count: how many stages the cascade has.
+        stage_count: how many stages the cascade has.
     """
     last: tuple[Any, ...] = (-1, -1)
     while True:
@@ -52,7 +52,7 @@ def read_rounds(
         for writer, sequence, text in rows:
             name = f"{where}: round {writer}/{sequence}"
             try:
-                record = RoundRecord.from_form(parse_json_object(name, text), count)
+                record = RoundRecord.from_form(parse_json_object(name, text), stage_count)
             except StopwiseError as error:
                 raise StopwiseError(
                     str(error) if str(error).startswith(name) else f"{name}: {error}"

@@ -141,7 +141,7 @@ class SqlStore(ABC):
             self.where,
             self.cascade,
             len(items.stages),
-            items.first_rounds,
+            items.policy.first_rounds,
             items.take,
             items.given,
             whole=items.whole,

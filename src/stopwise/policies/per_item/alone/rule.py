@@ -11,6 +11,7 @@ import numpy as np
 from stopwise.arrays import IntArray
 from stopwise.checks import fail, whole_number
 from stopwise.costs import Costs
+from stopwise.decisions import first_choice, optimal_stages
 from stopwise.policies.per_item.alone.applying import Followed, follow, in_words
 from stopwise.policies.per_item.alone.paths import KeyTable, StagePath
 from stopwise.policies.per_item.alone.working_back import (
@@ -111,7 +112,7 @@ class AloneRule(FiledRule):
         ends.full, ends.labelled = rows.ends(), dict(counts.labelled)
         held = hold_against(ends, reference, trust)
         if first is None:
-            first = int(np.argmin(held_out_values(rows, held, costs)))
+            first = first_choice(held_out_values(rows, held, costs))
         elif not 0 <= first < len(stages):
             raise fail("first", first, f"the number of a stage, 0 to {len(stages) - 1}")
         worked = work_back(rows, held, costs)
@@ -135,7 +136,7 @@ class AloneRule(FiledRule):
         if self.held is None:
             return None
         losses = self.held.loss(groups)
-        return np.asarray(losses.shape[1] - 1 - losses[:, ::-1].argmin(axis=1))
+        return optimal_stages(losses)
 
     def decide(self, path: StagePath, key: int) -> RuleDecision | None:
         """What it says of an item in a situation after a path; None where nothing is decided.
@@ -154,7 +155,7 @@ class AloneRule(FiledRule):
         losses[path[-1]] = float(values[0])
         mistake = self.costs.mistake_cost
         return RuleDecision(
-            options[int(values.argmin())] == path[-1],
+            options[first_choice(values)] == path[-1],
             tuple(losses),
             mistake * float(values[0]),
             mistake * float(values[1:].min(initial=np.inf)),
@@ -239,15 +240,17 @@ def _check_tables(
     stages: tuple[str, ...], first: int, tables: Mapping[StagePath, KeyTable]
 ) -> None:
     """Refuse a rule that names stages that are not there, or goes back."""
-    count = len(stages)
-    if first >= count:
-        raise fail("first", first, f"the number of a stage, 0 to {count - 1}")
+    stage_count = len(stages)
+    if first >= stage_count:
+        raise fail("first", first, f"the number of a stage, 0 to {stage_count - 1}")
     for path, levels in tables.items():
-        if not path or list(path) != sorted(set(path)) or path[-1] >= count:
-            raise fail("path", list(path), f"numbers of stages, 0 to {count - 1}, rising")
+        if not path or list(path) != sorted(set(path)) or path[-1] >= stage_count:
+            raise fail("path", list(path), f"numbers of stages, 0 to {stage_count - 1}, rising")
         for _, table in levels:
             for stage in table.values():
-                if not path[-1] <= stage < count:
+                if not path[-1] <= stage < stage_count:
                     raise fail(
-                        "levels", stage, f"a stage from {path[-1]} to {count - 1} after this path"
+                        "levels",
+                        stage,
+                        f"a stage from {path[-1]} to {stage_count - 1} after this path",
                     )

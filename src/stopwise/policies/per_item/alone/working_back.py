@@ -6,9 +6,10 @@ in mistakes:
     stop          loss of the last answer, given z
     call j next   c_j + E[ value of the path with j | z ],  for every stage j behind the last
 
-The lesser is chosen, and values are worked out from the longest paths back: optimal stopping, with
-more than one way on. Nothing needs to be called on the way to a stage, so the first one is a choice
-too; it is made by the rule's own measure on rows that the rule was not made from.
+The lesser is chosen, of equals the first: stop, or else the cheapest stage. Values are worked out
+from the longest paths back: optimal stopping, with more than one way on. Nothing needs to be called
+on the way to a stage, so the first one is a choice too; it is made by the rule's own measure on
+rows that the rule was not made from.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs, FloatArray
+from stopwise.decisions import first_choices
 from stopwise.policies.per_item.alone.applying import follow
 from stopwise.policies.per_item.alone.paths import KeyTable, StagePath, paths
 from stopwise.situations.keys import LEVELS
@@ -65,10 +67,10 @@ def work_back(rows: WholeRows, held: Held, costs: Costs) -> WorkedBack:
         keys = path_keys(rows, path)
         means = _leaned(keys, table, rows.number)
         choices[path], found_means[path] = tuple(options), means
-        chosen = means.look_up(keys).argmin(axis=1)
+        chosen = first_choices(means.look_up(keys))
         values[path] = table[np.arange(len(table)), chosen]
         tables[path] = tuple(
-            (shift, dict(zip(found.tolist(), np.asarray(options)[at.argmin(axis=1)].tolist(),
+            (shift, dict(zip(found.tolist(), np.asarray(options)[first_choices(at)].tolist(),
                              strict=True)))
             for shift, found, at in zip(
                 LEVELS[::-1], means.keys[::-1], means.losses[::-1], strict=True

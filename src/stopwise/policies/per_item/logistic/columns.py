@@ -180,9 +180,9 @@ class RowNumbers:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise fail("columns", str(error), "binning, means, scales and features") from None
-        count = found.binning.stage_count
-        if len(found.means) not in (0, count) or len(found.scales) != len(found.means):
-            raise fail("means", list(found.means), f"none, or {count}, and as many scales")
+        stage_count = found.binning.stage_count
+        if len(found.means) not in (0, stage_count) or len(found.scales) != len(found.means):
+            raise fail("means", list(found.means), f"none, or {stage_count}, and as many scales")
         if any(scale <= 0 for scale in found.scales):
             raise fail("scales", list(found.scales), "numbers above 0")
         return found

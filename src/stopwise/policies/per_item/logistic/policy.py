@@ -8,17 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
-from stopwise.checks import positive_number
-from stopwise.costs import Costs, FloatArray
-from stopwise.evidence import Evidence
+from stopwise.checks import names_fields, positive_number
+from stopwise.costs import Costs
 from stopwise.policies.per_item.learning import joined, least_loss
 from stopwise.policies.per_item.logistic.rule import STRENGTH, LogisticRule, held_of
-from stopwise.policies.per_item.policy import (
-    check_settings,
-    depth_without_items,
-    full_run_probabilities,
-    full_run_probability,
-)
+from stopwise.policies.per_item.policy import ReferencePolicy
 from stopwise.policies.per_item.situation import RowPolicy
 from stopwise.situations.observations import Observations
 from stopwise.situations.references import Held
@@ -30,8 +24,9 @@ MOST_ROWS = 10_000
 """The newest full runs and the newest other rounds that went on, this many each, are kept."""
 
 
+@names_fields
 @dataclass(frozen=True)
-class PerItemLogistic(RowPolicy):
+class PerItemLogistic(ReferencePolicy, RowPolicy):
     """Stop per item, without labels, by regressions on all that is known of an item.
 
     It takes confidences as numbers and features of every kind: numbers, texts, vectors (the
@@ -50,9 +45,6 @@ class PerItemLogistic(RowPolicy):
     'per-item-logistic:trust=0.5'
     """
 
-    reference: str | int = "auto"
-    trust: float | None = None
-    kappa: float = 0.25
     always_full: int = 64
     strength: float = STRENGTH
 
@@ -60,25 +52,11 @@ class PerItemLogistic(RowPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_settings(self.reference, self.trust, self.kappa, self.always_full)
         positive_number("strength", self.strength)
-
-    def full_run_probability(self, round: int, costs: Costs) -> float:
-        """The chance that a round is a full run, whatever its outputs."""
-        return full_run_probability(round, costs, self.trust, self.kappa, self.always_full)
-
-    def full_run_probabilities(self, rounds: IntArray, costs: Costs) -> FloatArray:
-        """The same for many rounds at once."""
-        return full_run_probabilities(rounds, costs, self.trust, self.kappa, self.always_full)
 
     def learner(self, stages: tuple[str, ...], costs: Costs) -> LogisticLearner:
         """One that has seen nothing yet."""
         return LogisticLearner(self, stages, costs)
-
-    def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:
-        """Where nothing is known of an item: the best single stage against the reference."""
-        full = self.full_run_probability(round, costs)
-        return depth_without_items(evidence, costs, full, self.reference, self.trust)
 
 
 @dataclass
@@ -100,7 +78,7 @@ class LogisticLearner:
 
     def until_next(self) -> int:
         """How many rounds may pass before the rule is fitted again."""
-        start = self.policy.always_full
+        start = self.policy.first_rounds
         if self.round < start:
             return start - self.round
         return max(int(self.round * GROWTH), self.round + 1) - self.round

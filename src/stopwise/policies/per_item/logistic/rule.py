@@ -28,7 +28,7 @@ from stopwise.checks import (
     whole_number,
 )
 from stopwise.costs import Costs
-from stopwise.decisions import TIE
+from stopwise.decisions import stopping_is_best
 from stopwise.policies.per_item.logistic.columns import RowNumbers
 from stopwise.policies.per_item.logistic.features import numbers_of
 from stopwise.policies.per_item.logistic.model import Model, fit_model, library
@@ -82,14 +82,18 @@ class LogisticRule(FiledRule):
     fitted_by: str = ""
 
     def __post_init__(self) -> None:
-        count = len(self.stages)
-        if not count == self.costs.stage_count == self.columns.binning.stage_count:
+        stage_count = len(self.stages)
+        if not stage_count == self.costs.stage_count == self.columns.binning.stage_count:
             raise fail(
                 "stages", list(self.stages),
                 f"{self.columns.binning.stage_count} names and as many costs, as fitted",
             )  # fmt: skip
-        if len(self.models) != count - 1 or any(len(after) != count for after in self.models):
-            raise fail("models", len(self.models), f"{count - 1} times {count} regressions")
+        if len(self.models) != stage_count - 1 or any(
+            len(after) != stage_count for after in self.models
+        ):
+            raise fail(
+                "models", len(self.models), f"{stage_count - 1} times {stage_count} regressions"
+            )
         for stage, after in enumerate(self.models):
             wide = len(self.columns.entries(stage, self.stages))
             for model in after:
@@ -142,7 +146,7 @@ class LogisticRule(FiledRule):
             part = rows.where(on)
             called = part.codes[:, stage] != NOT_CALLED
             here, deeper = self._both(self.losses(part, stage), stage)
-            stops = (here <= deeper + TIE) | ~called
+            stops = stopping_is_best(here, deeper) | ~called
             depths[on[stops]] = stage
             on = on[~stops]
             if not len(on):
@@ -161,7 +165,7 @@ class LogisticRule(FiledRule):
         losses = self.losses(row, stage)
         here, deeper = self._both(losses, stage)
         return RuleDecision(
-            stop=bool(here[0] <= deeper[0] + TIE),
+            stop=bool(stopping_is_best(here[0], deeper[0])),
             losses=tuple(float(loss) for loss in losses[0]),
             here=float(here[0] * self.costs.mistake_cost),
             deeper=float(deeper[0] * self.costs.mistake_cost),
@@ -255,12 +259,12 @@ def _fit_back(
     strength: float,
 ) -> tuple[tuple[Model, ...], ...]:
     """The regressions after every stage but the last, from the last one back."""
-    count = rows.stage_count
-    ended = np.zeros((len(rows), count))
+    stage_count = rows.stage_count
+    ended = np.zeros((len(rows), stage_count))
     whole = np.flatnonzero(rows.complete)
     ended[whole] = held.loss(partitions(np.where(rows.codes[whole] < 0, -1, rows.codes[whole])))
     found: list[tuple[Model, ...]] = []
-    for stage in range(count - 2, -1, -1):
+    for stage in range(stage_count - 2, -1, -1):
         went_on = np.flatnonzero(rows.codes[:, stage + 1] != NOT_CALLED)
         part = rows.where(went_on)
         target = ended[went_on]
@@ -269,5 +273,5 @@ def _fit_back(
             foretold = np.stack([model.chance(matrix) for model in found[-1]], axis=1)
             target = np.where(full[went_on][:, None], target, foretold)
         matrix = columns.matrix(part, stage)
-        found.append(tuple(fit_model(matrix, target[:, at], strength) for at in range(count)))
+        found.append(tuple(fit_model(matrix, target[:, at], strength) for at in range(stage_count)))
     return tuple(reversed(found))

@@ -33,14 +33,14 @@ class ConfidenceSettings(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def passes(x: float, bound: float, strict: bool) -> bool:
-    """Whether a pair passes: its threshold x is above the bound, or equal to it unless strict."""
-    return x > bound if strict else x >= bound
+def passes(threshold: float, bound: float, strict: bool) -> bool:
+    """Whether a pair passes: its threshold is above the bound, or equal to it unless strict."""
+    return threshold > bound if strict else threshold >= bound
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def first_failing_round(
-    x: float,
+    threshold: float,
     disagreed: float,
     seen: float,
     alpha: float,
@@ -50,37 +50,37 @@ def first_failing_round(
 ) -> int:
     """The first round from `earliest` on in which a pair that is not seen again fails.
 
-    At most `latest`. Its bound reaches the threshold when alpha ln t = N (x - D/N)^2. That gives
-    the round but for rounding, which the comparison settles where it could matter.
+    At most `latest`. Its bound reaches the threshold when alpha ln t = N (threshold - D/N)^2. That
+    gives the round but for rounding, which the comparison settles where it could matter.
     """
-    distance = x - disagreed / seen
+    distance = threshold - disagreed / seen
     if not distance > 0.0:  # nothing seen is no distance either
         return earliest
     logarithm = seen * distance * distance / alpha
     crossing = math.exp(min(logarithm, 40.0))
     round = min(max(int(crossing) + 1, earliest), latest)
-    doubt = 1e-14 * crossing * (1.0 + logarithm) * (1.0 + x / distance)
+    doubt = 1e-14 * crossing * (1.0 + logarithm) * (1.0 + threshold / distance)
     if round - 1 + doubt < crossing < round - doubt:
         return round
     while round > earliest and not passes(
-        x, upper_bound(disagreed, seen, alpha * math.log(round - 1)), strict
+        threshold, upper_bound(disagreed, seen, alpha * math.log(round - 1)), strict
     ):
         round -= 1
     while round < latest and passes(
-        x, upper_bound(disagreed, seen, alpha * math.log(round)), strict
+        threshold, upper_bound(disagreed, seen, alpha * math.log(round)), strict
     ):
         round += 1
     return round
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def looks_to_pass(x: float, disagreed: float, scaled_log: float) -> float:
+def looks_to_pass(threshold: float, disagreed: float, scaled_log: float) -> float:
     """How often a pair with this many disagreements must have been seen to pass.
 
-    The larger solution of x N - D = sqrt(scaled_log N). More disagreements only raise it.
+    The larger solution of threshold N - D = sqrt(scaled_log N). More disagreements only raise it.
     """
-    if not x > 0.0:
+    if not threshold > 0.0:
         return np.inf
     root = math.sqrt(scaled_log)
-    solution = (root + math.sqrt(root * root + 4.0 * x * disagreed)) / (2.0 * x)
+    solution = (root + math.sqrt(root * root + 4.0 * threshold * disagreed)) / (2.0 * threshold)
     return solution * solution

@@ -57,7 +57,7 @@ def follow_last_pair(
     """
     last = len(pairs) - 1
     base, alpha, strict = last - 1, settings.alpha, settings.strict
-    x, disagreed = pairs[base, last, X], pairs[base, last, A]
+    threshold, disagreed = pairs[base, last, X], pairs[base, last, A]
     seen = disagreed + pairs[base, last, B]
     p = _share_that_differs(tables)
     before, differed_before = counts[last], disagreed
@@ -66,8 +66,8 @@ def follow_last_pair(
     fell_behind = True
     words = words_of(state)
     while t < until:
-        if passes(x, upper_bound(disagreed, seen, clock), strict):
-            due = first_failing_round(x, disagreed, seen, alpha, strict, t + 1, until + 1)
+        if passes(threshold, upper_bound(disagreed, seen, clock), strict):
+            due = first_failing_round(threshold, disagreed, seen, alpha, strict, t + 1, until + 1)
             counts[base] += due - 1 - t
             t = due - 1
             if t >= grid[at]:
@@ -77,7 +77,7 @@ def follow_last_pair(
             clock = alpha * math.log(due)
         looks = 1
         if fell_behind:  # only disagreements raise the number of looks that are due at once
-            due_now = looks_to_pass(x, disagreed, clock) - seen - 1.0
+            due_now = looks_to_pass(threshold, disagreed, clock) - seen - 1.0
             looks = int(min(due_now, float(min(until, grid[at]) - t)))
         if looks > _MANY:
             differed = binomial(rng, looks, p)

@@ -95,6 +95,27 @@ def test_a_mode_is_changed_with_a_reason_and_changed_back_with_one_click(
     assert service.cascades["support"].mode == "shadow"
 
 
+def test_a_mode_chosen_again_can_be_taken_back_and_the_file_followed(make: Maker) -> None:
+    client, service = make(mode="shadow")
+    assert "Follow the file" not in page(client, "/ui/c/support/mode")
+    for reason in ("it is certain", "still certain"):
+        form = {"mode": "enforce", "reason": reason}
+        client.post("/ui/c/support/mode", data=form, headers=OWN)
+    text = page(client, "/ui/c/support/mode")
+    assert "Back to shadow" in text
+    assert "stays, whatever the file says: there it is shadow" in text
+    assert "mode in use" in page(client, "/ui/keys")
+    followed = {"mode": "file", "reason": "as the file says"}
+    client.post("/ui/c/support/mode", data=followed, headers=OWN)
+    assert service.cascades["support"].mode == "shadow"
+    assert service.trail.modes() == {}
+    text = page(client, "/ui/c/support/mode")
+    assert "Back to enforce" in text
+    assert "Follow the file" not in text
+    service._tick()
+    assert service.cascades["support"].mode == "shadow"
+
+
 @pytest.mark.parametrize(
     ("form", "words"),
     [({"mode": "enforce", "reason": " "}, "reason"), ({"mode": "on", "reason": "x"}, "one of")],
@@ -192,7 +213,7 @@ def test_what_is_not_there_is_a_page_that_says_so(make: Maker) -> None:
     assert "there is no cascade" in response.text
     assert "<script>alert" not in response.text
     for query in ("?pair=9-9", "?pair=x", "?before=nan", "?before=x", "?segment=%00"):
-        assert client.get(f"/ui/c/support/disagreements{query}").status_code in (200, 400)
+        assert client.get(f"/ui/c/support/disagreements{query}").status_code in (200, 422)
 
 
 def test_a_young_cascade_is_shown_in_short_slices(make: Maker, upstream: FakeUpstream) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "service" / "api.md"
+PAGE = Path(__file__).parents[3] / "docs" / "service" / "api.md"
 
 
 def test_the_program_of_the_page(live: Callable[..., Any]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from cascade_stages import three
 
+from cascade_stages import three
 from stopwise.live import (
     Cascade,
     Learner,

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import postgres_server
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from service_helpers import BASE, Maker, cascade_form
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import postgres_server
 
 from stopwise.live.stores.databases.sqlite import SqliteConnection
 from stopwise.service.app import make_app

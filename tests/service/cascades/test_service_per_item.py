@@ -12,6 +12,7 @@ from service_helpers import Maker
 from starlette.testclient import TestClient
 
 from stopwise.service.core import Service
+from stopwise.service.http.access import LOCAL
 
 ITEM = {"policy": "per-item", "mistake_cost": 20.0, "mode": "enforce", "full_run_rate": 0.02}
 API = "/api/v1/cascades/support"
@@ -260,7 +261,7 @@ def test_shadow_and_advise_answer_as_today(
     client, service = chat
     cascade = service.cascades["support"]
     before = service.rounds.sums("support")
-    cascade.mode = "advise"
+    service.set_mode(cascade, "advise", LOCAL, "to see")
     found = ask(client, 2, stream=True)
     assert found.headers["x-stopwise-stage"] == "large"
     assert "x-stopwise-advised" not in found.headers  # known only when all answers are

@@ -192,19 +192,6 @@ def test_verdict_and_report_use_the_words_of_analyze(api: tuple[TestClient, Serv
     assert explained["over_time"]["slices"][0]["requests"] == 1
 
 
-def test_modes_are_switched_with_a_reason_and_survive(make: Maker) -> None:
-    client, service = make(api_only=True)
-    assert client.put(f"{C}/mode", json={"mode": "enforce"}).status_code == 422
-    done = client.put(f"{C}/mode", json={"mode": "enforce", "reason": "certain since Monday"})
-    assert done.json() == {"cascade": "support", "old": "shadow", "mode": "enforce"}
-    assert service.cascades["support"].mode == "enforce"
-    view = client.get(f"{C}/mode").json()
-    assert view["changes"][0]["reason"] == "certain since Monday"
-    assert view["changes"][0]["who"] == "this machine"
-    _, second = make(api_only=True)
-    assert second.cascades["support"].mode == "enforce"
-
-
 def filled(client: TestClient, count: int = 60) -> list[tuple[str, list[str]]]:
     """Rounds in which `person` is always right, the others often."""
     rng = random.Random(2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from fake_upstream import USAGE, FakeUpstream
 from front_requests import ASK, ask, seen, settled
 from service_helpers import Maker
+from starlette.testclient import TestClient
 
 
 def test_shadow_not_sampled_is_passed_through(make: Maker, upstream: FakeUpstream) -> None:
@@ -178,6 +180,57 @@ def test_the_budget_of_a_key(make: Maker, upstream: FakeUpstream) -> None:
     refused = ask(client, authorization=f"Bearer {text}").json()["error"]
     assert refused["code"] == "insufficient_quota"
     assert service.rounds.sums("support")[f"key:{key.id}"] == pytest.approx(2 * 1800 / 1e6)
+
+
+def at_once(client: TestClient, upstream: FakeUpstream, number: int, **headers: str) -> list[int]:
+    """The statuses of requests of which none is answered before all were sent."""
+    sent = len(upstream.requests)
+    upstream.answer = lambda model, body: {"hang": 0.3}
+    with ThreadPoolExecutor(number) as pool:
+        codes = list(pool.map(lambda _: ask(client, **headers).status_code, range(number)))
+    assert len(upstream.requests) > sent
+    return codes
+
+
+def test_requests_at_once_do_not_pass_a_budget_together(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    one = (100 + 20 * 4) / 1e6
+    client, service = make(mode="shadow", sample=1.0, comparison_budget=2.5 * one)
+    assert set(at_once(client, upstream, 6)) == {200}
+    settled(client, service)
+    # What the first may cost is held back, at the price of a typical call.
+    assert upstream.models().count("small") == 1
+    settled(client, service)
+    ask(client)
+    settled(client, service)
+    assert upstream.models().count("small") == 2  # it cost less: there is room again
+    key, text = service.keys.create("app", ["infer"], budget=1.5 * (1000 + 800) / 1e6)
+    service.keys.renew()
+    codes = at_once(client, upstream, 6, authorization=f"Bearer {text}")
+    assert sorted(codes) == [200] + 5 * [429]
+    settled(client, service)
+    assert service.spending.spent(f"key:{key.id}") == pytest.approx((1800 + 180) / 1e6)
+
+
+def test_what_a_request_may_cost_is_held_back(make: Maker, upstream: FakeUpstream) -> None:
+    """By its length and by how long its answer may be, where that is more than usual."""
+    client, service = make(mode="shadow", sample=0.0)
+    key, text = service.keys.create("app", ["infer"], budget=1000.0)
+    service.keys.renew()
+    held: list[float] = []
+
+    def answer(model: str, body: Any) -> str:
+        held.append(service.spending.spent(f"key:{key.id}"))
+        return "yes"
+
+    upstream.answer = answer
+    for body in (ASK, {**ASK, "max_tokens": 1_000_000}):
+        assert ask(client, body, authorization=f"Bearer {text}").status_code == 200
+        settled(client, service)
+    assert held[0] == pytest.approx((500 * 10 + 200 * 40) / 1e6)
+    assert held[1] == pytest.approx(40.0 + 1800 / 1e6, rel=1e-2)
+    assert service.spending.spent(f"key:{key.id}") == pytest.approx(2 * 1800 / 1e6)
 
 
 def test_long_bodies_are_passed_on(make: Maker, upstream: FakeUpstream) -> None:

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from service_helpers import Maker
 
+from stopwise.checks import StopwiseError
+from stopwise.service.config.reading import config_of
 from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.pages import looking
 
@@ -230,3 +232,45 @@ def test_a_page_says_that_the_store_is_away(make: Maker, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(looking, "cascade_lines", away)
     assert client.get("/ui/").status_code == 503
+
+
+NUL = "a\0b"
+OWN = {"sec-fetch-site": "same-origin"}
+
+
+def test_nul_is_refused_by_name_wherever_a_text_comes_in(make: Maker) -> None:
+    """PostgreSQL keeps none: what one database refuses, both do."""
+    client, service = make(models=["rule", "person"], api_only=True, mode="advise")
+    forms: list[tuple[str, str, dict[str, str]]] = [
+        ("/ui/c/support/mode", "reason", {"mode": "enforce"}),
+        ("/ui/c/support/labels", "round", {"right": "0"}),
+        ("/ui/c/support/labels", "right", {"round": "r"}),
+        ("/ui/keys", "name", {"scope-admin": "1"}),
+        ("/ui/keys/revoke", "id", {}),
+        ("/ui/login", "key", {}),
+    ]
+    for path, field, more in forms:
+        refused = client.post(path, data={**more, field: NUL}, headers=OWN)
+        assert refused.status_code == 400, (path, field)
+        assert "without NUL" in refused.text, (path, field)
+        assert field in refused.text
+    for path in ("", "/disagreements"):
+        shown = client.get(f"/ui/c/support{path}", params={"segment": NUL})
+        assert shown.status_code == 422, path
+        assert "segment" in shown.text
+    for path in ("evidence", "report", "verdict", "explain"):
+        read = client.get(f"/api/v1/cascades/support/{path}", params={"segment": NUL})
+        assert (read.status_code, read.json()["error"]["param"]) == (422, "segment")
+    sent = [("PUT", "mode", {"mode": "shadow", "reason": NUL}, "reason"),
+            ("POST", "rounds", {"segment": NUL}, "segment"),
+            ("POST", "rounds", {"conversation": NUL}, "conversation"),
+            ("POST", "labels", {"round": "r", "correct": [], "note": NUL}, "note"),
+            ("POST", "labels", {"round": NUL, "correct": []}, "round")]  # fmt: skip
+    for method, path, body, field in sent:
+        told = client.request(method, f"/api/v1/cascades/support/{path}", json=body)
+        assert (told.status_code, told.json()["error"]["param"]) == (422, field)
+    assert client.get(f"{ROUNDS}/a%00b").status_code == 404
+    assert service.cascades["support"].mode == "advise"
+    with pytest.raises(StopwiseError, match=r"comparator: .*without NUL"):
+        config_of({"cascades": {"c": {"comparator": NUL, "mistake_cost": 1, "stages": [
+            {"name": "a", "cost": 1}, {"name": "b", "cost": 2}]}}})  # fmt: skip

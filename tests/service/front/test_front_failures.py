@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_upstream import FakeUpstream
 from front_requests import ASK, ask, seen, settled
 from service_helpers import Maker
+
+from stopwise.service.database.connection import SqliteDatabase
 
 
 @pytest.mark.parametrize("way", ["deeper", "shallower"])
@@ -142,3 +148,99 @@ def test_a_client_cannot_name_its_own_upstream(make: Maker, upstream: FakeUpstre
     body = {**ASK, "base_url": "http://evil.example", "api_base": "http://evil.example"}
     ask(client, body, x_base_url="http://evil.example")
     assert upstream.models() == ["large"]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_when_to_try_again_is_passed_on(
+    make: Maker, upstream: FakeUpstream, status: int, streamed: bool
+) -> None:
+    client, _ = make(mode="shadow", sample=0.0)
+    busy = {"status": status, "headers": {"retry-after": "17"}}
+    upstream.answer = lambda model, body: busy
+    response = ask(client, {**ASK, "stream": streamed})
+    assert (response.status_code, response.headers["retry-after"]) == (status, "17")
+    assert ("secret words" in response.text) == (status == 429)
+
+
+def test_a_comparison_waits_until_it_is_welcome(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(mode="shadow", sample=1.0)
+    asked: list[str] = []
+
+    def answer(model: str, body: Any) -> Any:
+        asked.append(model)
+        busy = {"status": 429, "headers": {"retry-after": "0.05"}}
+        return busy if asked.count("small") < 3 and model == "small" else "yes"
+
+    upstream.answer = answer
+    assert ask(client).status_code == 200
+    settled(client, service)
+    assert asked.count("small") == 3
+    assert seen(service) == (1, 0)
+
+
+def test_a_comparison_does_not_wait_beyond_its_time(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(mode="shadow", sample=1.0)
+    busy = {"status": 503, "headers": {"retry-after": "61"}}
+    upstream.answer = lambda model, body: busy if model == "small" else "yes"
+    assert ask(client).status_code == 200
+    settled(client, service)
+    assert upstream.models().count("small") == 1
+    assert service.rounds.sums("support")["missing:failed"] == 1
+
+
+def test_a_spent_budget_says_when_there_is_another(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(mode="shadow", sample=0.0)
+    _, text = service.keys.create("app", ["infer"], budget=1e-9)
+    service.keys.renew()
+    assert ask(client, authorization=f"Bearer {text}").status_code == 200
+    refused = ask(client, authorization=f"Bearer {text}")
+    left = 86400 - time.time() % 86400
+    assert refused.status_code == 429
+    assert abs(int(refused.headers["retry-after"]) - left) < 60 or left < 60
+
+
+def stored_rounds(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The rounds that a service has left behind."""
+    database = SqliteDatabase(folder / name)
+    try:
+        return [json.loads(form) for (form,) in database.rows("SELECT form FROM rounds")]
+    finally:
+        database.close()
+
+
+def test_stopping_writes_what_was_answered_while_a_comparison_hangs(
+    make: Maker, upstream: FakeUpstream, tmp_path: Path
+) -> None:
+    models = ["small", "middle", "large"]
+    client, _ = make(models=models, mode="shadow", sample=1.0, server={"drain_seconds": 0.1})
+    upstream.answer = lambda model, body: {"hang": 60} if model == "middle" else "yes"
+    assert ask(client).status_code == 200
+    client.__exit__(None, None, None)
+    (form,) = stored_rounds(tmp_path, "test.db")
+    assert form["stage"] == 2
+    assert form["codes"] == [0, -1, 0]  # what agrees is known of those that were in
+    assert form["failed"] == {"1": "stopping"}
+    assert upstream.cancelled == ["middle"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_stopping_writes_what_is_under_way_when_its_time_is_over(
+    live: Any, upstream: FakeUpstream, tmp_path: Path, streamed: bool
+) -> None:
+    server = live(mode="shadow", sample=1.0, server={"drain_seconds": 0.1})
+    upstream.answer = lambda model, body: {"hang": 60} if model == "large" else "yes"
+    body = json.dumps({**ASK, "stream": streamed}).encode()
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as one:
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}"
+        )
+        one.sendall(f"{head}\r\n\r\n".encode() + body)
+        end = time.monotonic() + 20
+        while len(upstream.requests) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        server.stop()
+    (form,) = stored_rounds(tmp_path, "live.db")
+    assert form["stage"] is None
+    assert form["failed"]["1"] == "stopping"

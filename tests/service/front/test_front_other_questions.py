@@ -11,9 +11,11 @@ from fake_upstream import FakeUpstream
 from front_requests import ASK, ask, seen, settled
 from service_helpers import Maker
 
+from stopwise.checks import StopwiseError
+
 
 def test_models_embeddings_and_responses(make: Maker, upstream: FakeUpstream) -> None:
-    embed = {"embed": {"base_url": upstream.url, "model": "e5"}}
+    embed = {"embed": {"base_url": upstream.url, "model": "e5", "cost": 0.0}}
     client, _ = make(embeddings=embed)
     names = [model["id"] for model in client.get("/v1/models").json()["data"]]
     assert names == ["support", "embed"]
@@ -116,3 +118,29 @@ def test_evidence_is_there_after_a_restart(make: Maker, upstream: FakeUpstream) 
     _, third = make(mode="shadow", sample=1.0, comparator="exact")
     assert seen(third) == (0, 0)
     assert third.cascades["support"].epoch != second.cascades["support"].epoch
+
+
+def test_embeddings_are_charged_to_their_key(make: Maker, upstream: FakeUpstream) -> None:
+    embed = {"base_url": upstream.url, "model": "e5", "price": {"input": 10.0}}
+    client, service = make(embeddings={"embed": embed})
+    cost = 3 * 10.0 / 1e6  # three tokens
+    key, text = service.keys.create("app", ["infer"], budget=1.5 * cost)
+    service.keys.renew()
+    headers = {"authorization": f"Bearer {text}"}
+    codes = []
+    for _ in range(3):
+        answer = client.post(
+            "/v1/embeddings", json={"model": "embed", "input": "x"}, headers=headers
+        )
+        codes.append(answer.status_code)
+        if answer.status_code == 200:
+            assert answer.json()["usage"]["cost"] == pytest.approx(cost)
+    assert codes == [200, 200, 429]
+    assert service.recorder.drain()
+    assert service.spending.spent(f"key:{key.id}") == pytest.approx(2 * cost)
+    assert service.rounds.sums("embed")[f"key:{key.id}"] == pytest.approx(2 * cost)
+
+
+def test_embeddings_without_a_price_are_refused(upstream: FakeUpstream, make: Maker) -> None:
+    with pytest.raises(StopwiseError, match=r"embeddings.embed.price: .*'e5' is not known"):
+        make(embeddings={"embed": {"base_url": upstream.url, "model": "e5"}})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stopwise.logs.reporting.page import PLAIN_NAMES
 
-SOURCE = Path(__file__).parents[3]
+SOURCE = Path(__file__).parents[4]
 
 
 def test_codes_are_explained_everywhere():

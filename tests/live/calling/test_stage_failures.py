@@ -4,8 +4,8 @@ import asyncio
 import threading
 
 import pytest
-from cascade_stages import boom, three
 
+from cascade_stages import boom, three
 from stopwise import Evidence, StopwiseError
 from stopwise.live import (
     Cascade,

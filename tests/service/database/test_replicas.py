@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import postgres_server
 import pytest
+import replicas
 from fake_upstream import FakeUpstream
+from replicas import Replica, new_store
 from service_helpers import BASE
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import postgres_server
-import replicas
-from replicas import Replica, new_store
 
 from stopwise.service.app import make_app
 from stopwise.service.config.reading import config_of
