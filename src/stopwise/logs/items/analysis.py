@@ -12,7 +12,7 @@ from stopwise.arrays import IntArray
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
 from stopwise.logs.items.frontier import Frontier, frontier_of
-from stopwise.logs.items.gains import Gain, Stops, gains_of
+from stopwise.logs.items.gains import Gain, StoppedEverywhere, gains_of
 from stopwise.logs.items.held_out import (
     HeldOut,
     WayToStop,
@@ -138,7 +138,7 @@ def analyze_items(
     losses = rule.held.loss(partitions(rows.codes))
     single = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
 
-    stops = Stops(
+    stops = StoppedEverywhere(
         answered=np.stack([rows.answered_at(stage) for stage in range(stage_count)], axis=1),
         spent=rows.spent,
         through=np.cumsum(rows.bills, axis=1),

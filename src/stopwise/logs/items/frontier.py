@@ -8,7 +8,7 @@ import numpy as np
 
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs, FloatArray
-from stopwise.logs.items.gains import Stops
+from stopwise.logs.items.gains import StoppedEverywhere
 from stopwise.logs.items.held_out import HeldOut
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.keys import situations
@@ -37,7 +37,7 @@ def frontier_of(
     held_out: HeldOut,
     stages: tuple[str, ...],
     costs: Costs,
-    stops: Stops,
+    stops: StoppedEverywhere,
     *,
     seed: int = 0,
 ) -> Frontier:

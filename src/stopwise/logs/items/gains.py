@@ -34,7 +34,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Stops:
+class StoppedEverywhere:
     """What came of stopping all items at each stage, item by item.
 
     Attributes:
@@ -49,7 +49,7 @@ class Stops:
 
 
 def gains_of(
-    rule: Rule, depths: IntArray, codes: IntArray, stops: Stops | None = None
+    rule: Rule, depths: IntArray, codes: IntArray, stops: StoppedEverywhere | None = None
 ) -> tuple[Gain, ...]:
     """Of depths decided held out: under the rule's own reference, the last stage, the consensus.
 
@@ -71,11 +71,13 @@ def gains_of(
     if stops is None:
         spent = np.broadcast_to(np.asarray(rule.costs.cumulative), codes.shape)
         answered = np.broadcast_to(np.arange(codes.shape[1]), codes.shape)
-        stops = Stops(answered, spent, spent)
+        stops = StoppedEverywhere(answered, spent, spent)
     return tuple(_gain(name, losses, depths, stops, rule.costs) for name, losses in references)
 
 
-def _gain(name: str, losses: FloatArray, depths: IntArray, stops: Stops, costs: Costs) -> Gain:
+def _gain(
+    name: str, losses: FloatArray, depths: IntArray, stops: StoppedEverywhere, costs: Costs
+) -> Gain:
     at = np.arange(len(depths))
     lost = np.take_along_axis(losses, stops.answered, axis=1)
     totals = stops.spent + costs.mistake_cost * lost

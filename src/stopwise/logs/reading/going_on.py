@@ -27,14 +27,14 @@ class GoingOn:
     Attributes:
         sure: patterns on which it is called (stage to stop at, deeper stage, pattern).
         perhaps: those, and patterns of which the log does not tell how far it would have gone on.
-        told: patterns that tell, or begin to (stage to stop at, pattern).
+        telling: patterns that tell, or begin to (stage to stop at, pattern).
         number: rows of each pattern.
         rates: share of the rows that tell on which it is called.
     """
 
     sure: NDArray[np.bool_]
     perhaps: NDArray[np.bool_]
-    told: NDArray[np.bool_]
+    telling: NDArray[np.bool_]
     number: FloatArray
     rates: FloatArray
 
@@ -51,10 +51,10 @@ class GoingOn:
         from scipy.special import betainccinv
 
         seen = self.perhaps @ self.number
-        all_told = (self.told @ self.number)[:, None]
-        others = all_told - seen
+        of_all = (self.telling @ self.number)[:, None]
+        others = of_all - seen
         if tail >= 1:
-            return np.asarray(seen / np.maximum(all_told, 1.0))
+            return np.asarray(seen / np.maximum(of_all, 1.0))
         high = np.where(others > 0, betainccinv(seen + 1, np.maximum(others, 1e-9), tail), 1.0)
         return np.where(seen > 0, high, 0.0)
 
@@ -89,7 +89,7 @@ def going_on(counts: PatternCounts, abstentions: Abstentions) -> GoingOn:
     codes = counts.codes
     patterns, stage_count = codes.shape
     sure = np.zeros((stage_count, stage_count, patterns), dtype=bool)
-    perhaps, told = sure.copy(), np.ones((stage_count, patterns), dtype=bool)
+    perhaps, telling = sure.copy(), np.ones((stage_count, patterns), dtype=bool)
     rates = calling_rates(codes, counts.number, abstentions, counts.counted)
     if abstentions == "go on":
         who = answering_stages(codes, abstentions, counts.counted)
@@ -98,9 +98,9 @@ def going_on(counts: PatternCounts, abstentions: Abstentions) -> GoingOn:
             unknown = who[:, i] == UNKNOWN
             # It gave no answer, and the log ends there: how deep it would have gone is open.
             open_end = unknown & (codes[:, i] == ABSTAINED_CODE) & counted[:, i]
-            told[i] = ~unknown | open_end
+            telling[i] = ~unknown | open_end
             reached = np.where(who[:, i] == NO_ANSWER, stage_count - 1, who[:, i])
             for k in range(i + 1, stage_count):
                 sure[i, k] = ~unknown & (reached >= k)
                 perhaps[i, k] = sure[i, k] | open_end
-    return GoingOn(sure, perhaps, told, counts.number.astype(np.float64), np.triu(rates, 1))
+    return GoingOn(sure, perhaps, telling, counts.number.astype(np.float64), np.triu(rates, 1))
