@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stopwise import Costs, Problem
+from stopwise import Costs, Evidence, Problem
 from stopwise.cli import COMMANDS, main
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -272,3 +272,42 @@ def test_entry_points(installed, file):
     assert_refused(simulate("other-name"), "names itself 'last-stage'")
     assert_refused(simulate("no-policy"), "a subclass of stopwise.Policy")
     assert_refused(simulate("no-module"), "does not load (ModuleNotFoundError")
+
+
+def test_names_and_labels_are_no_markup(tmp_path):
+    """A label such as [/b] is closed nowhere, and :bell: is no picture: both are a user's data."""
+    log = tmp_path / "log.csv"
+    rows = "".join(f"{label},{label},[/b]\n" for label in ("[b]x", ":bell:") * 30)
+    log.write_text(f"[i]a,:bell:,kind\n{rows}")
+    given = [log, "--stages", "[i]a,:bell:", "--costs", "1,2", "--mistake-cost", "9"]
+    for more in (["--segment", "kind", "--per-item"], ["--agree", "0.9"]):
+        done = run("analyze", *given, *more)
+        assert done.returncode == 0, done.stderr
+        assert "[i]a" in done.stdout
+        assert ":bell:" in done.stdout
+    assert "[i]a" in run("replay", *given, "--replications", "1").stdout
+
+
+def test_a_refusal_shows_escape_codes_and_does_not_run_them(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("\x1b[1ma,\x1b[1ma:cost,b,b:cost\nx,1,x,1\n")
+    done = run("analyze", log, "--stages", "\x1b[1ma,b")
+    assert done.returncode == 2
+    assert "\\x1b[1ma" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_what_a_promise_does_not_give_is_refused(tmp_path):
+    for more in (["--per-item"], ["--report", tmp_path / "page.html"]):
+        done = run("analyze", "--example", "--agree", "0.9", *more)
+        assert done.returncode == 2
+        assert "agree" in done.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_counts_have_no_items_to_decide_on(tmp_path):
+    evidence = tmp_path / "evidence.json"
+    evidence.write_text(Evidence.from_counts([[0, 9], [0, 0]], [[0, 1], [0, 0]]).to_json())
+    done = run("analyze", evidence, "--costs", "1,2", "--per-item")
+    assert done.returncode == 2
+    assert "per item" in done.stderr

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from stopwise.checks import StopwiseError
 from stopwise.logs import analyze, audit, plan_audit, replay
+from stopwise.logs.auditing.files import labels_in
 from stopwise.logs.items.fitting import fit
 from stopwise.logs.items.why import reasons
+from stopwise.logs.reading.bills import Spread
+from stopwise.logs.reading.costs import mean_bounds
 
 STAGES = ["a", "b", "c"]
 SETTINGS = {"stages": STAGES, "costs": [0, 1, 10], "mistake_cost": 20}
@@ -170,3 +174,27 @@ def test_the_warning_on_abstentions_is_true_whatever_they_mean(meaning: str) -> 
     assert "gave no answer on 50 of 200 items" in text
     assert "--abstentions" in text
     assert "left out of its disagreement" not in text
+
+
+def test_bills_too_large_for_their_bounds_are_refused() -> None:
+    """The sum was a number, but the upper bound of the mean was none, which JSON has not."""
+    frame = pl.DataFrame({"a": ["x", "y"], "b": ["x", "x"]}).with_columns(
+        pl.Series("a:cost", [1.0, 1.0]), pl.Series("b:cost", [1e300, 1e305])
+    )
+    with pytest.raises(StopwiseError, match=r"costs of b: .* too large"):
+        analyze(frame, stages=["a", "b"])
+
+
+def test_a_label_that_begins_with_an_apostrophe_is_taken_as_it_is(tmp_path: Path) -> None:
+    said = ["'tis", "=1+1"] * 40
+    frame = pl.DataFrame({"a": said, "b": said[1:] + said[:1]})
+    plan = plan_audit(frame, stages=["a", "b"], costs=[1, 2], mistake_cost=20)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("item,label\n1,'tis\n2,'=1+1\n")
+    assert labels_in(labels, plan.rows) == {"1": "'tis", "2": "=1+1"}
+
+
+def test_the_smallest_bills_there_are_end_the_search_for_their_bounds() -> None:
+    """A millionth of such a number is 0, and halving never came below that."""
+    low, high = mean_bounds(Spread(np.array([1e-320]), np.array([60.0])), 0.001)
+    assert 0 < low <= 1e-320 <= high

@@ -82,6 +82,8 @@ def main() -> None:
 
 
 def _refuse(message: str) -> NoReturn:
-    # One line whatever is in it: a file's name may hold a line break.
-    typer.echo(f"stopwise: {' '.join(message.split())}", err=True)
+    from stopwise.logs.formatting import printable
+
+    # One line whatever is in it, and no escape codes: names of files and columns may hold both.
+    typer.echo(f"stopwise: {printable(' '.join(message.split()))}", err=True)
     sys.exit(2)

@@ -254,26 +254,59 @@ def maximise(
         partitions) and the log-likelihood of every sample.
     """
     answered = (groups.codes >= 0).astype(np.float64)
-    right = np.broadcast_to(
-        plurality_of(groups, votes) if start is None else start, (len(number), *answered.shape)
-    )
+    said = _Answers.of(groups)
+    begun = plurality_of(groups, votes) if start is None else start
+    right = np.broadcast_to(begun[said.group, said.stage], (len(number), len(said.group)))
     answers = number @ answered + sum(_PRIOR)
+    times = number[:, said.group]
     with np.errstate(divide="ignore"):
         unsaid = np.log(np.maximum(kinds - groups.first.sum(axis=1), 0))[None]
     for _ in range(_MOST_ROUNDS):
-        hits = np.matmul(number[:, None, :], right)[:, 0]
+        hits = (times * right) @ said.by
         accuracy = np.minimum(np.maximum((hits + _PRIOR[0]) / answers, 1e-4), 1 - 1e-4)
-        updated, elsewhere, likelihood = _truths(groups, answered, unsaid, accuracy, kinds, votes)
-        change = float(np.abs(updated - right).max())
+        updated, elsewhere, likelihood = _truths(said, answered, unsaid, accuracy, kinds, votes)
+        change = float(np.abs(updated - right).max(initial=0.0))
         right = updated
         if change < _PRECISION:
             break
     total = np.einsum("bg,bg->b", number, likelihood)
-    return accuracy, right, elsewhere, total
+    nobody = np.zeros((len(number), 1))
+    return accuracy, np.hstack([right, nobody])[:, said.of_stage], elsewhere, total
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The different answers of every partition: as many as are said, however many stages say them.
+
+    Attributes:
+        group: the partition of each answer, in order.
+        stage: the first stage that gives it.
+        by: by[a, s] tells whether stage s gives answer a.
+        starts: where the answers of each partition that has any begin.
+        has: the partitions that have any.
+        of_stage: the answer that each stage gives in each partition; behind the last where none.
+    """
+
+    group: IntArray
+    stage: IntArray
+    by: FloatArray
+    starts: IntArray
+    has: IntArray
+    of_stage: IntArray
+
+    @classmethod
+    def of(cls, groups: Groups) -> _Answers:
+        group, stage = np.nonzero(groups.first)
+        has, starts = np.unique(group, return_index=True)
+        same = groups.same[group, stage]
+        of_stage = np.full(groups.codes.shape, len(group), dtype=np.int64)
+        at, who = np.nonzero(same)
+        of_stage[group[at], who] = at
+        return cls(group, stage, same, starts, has, of_stage)
 
 
 def _truths(
-    groups: Groups,
+    said: _Answers,
     answered: FloatArray,
     unsaid: FloatArray,
     accuracy: FloatArray,
@@ -288,16 +321,18 @@ def _truths(
     when_wrong = np.log((1 - accuracy) / (kinds - 1))
     gain = votes * (np.log(accuracy) - when_wrong)
     everyone_wrong = (votes * when_wrong) @ answered.T
-    # Of each stage's answer: those who gave it were right, all others wrong.
-    stage_count = len(votes)
-    supported = gain @ groups.same.reshape(-1, stage_count).T
-    logs = everyone_wrong[:, :, None] + supported.reshape(len(accuracy), -1, stage_count)
+    # Of each answer: those who gave it were right, all others wrong.
+    logs = everyone_wrong[:, said.group] + gain @ said.by.T
     other = everyone_wrong + unsaid
-    own = np.where(groups.first[None], logs, -np.inf)
-    top = np.maximum(own.max(axis=2), other)
+    top = other.copy()
+    top[:, said.has] = np.maximum(
+        other[:, said.has], np.maximum.reduceat(logs, said.starts, axis=1)
+    )
+    weights = np.exp(logs - top[:, said.group])
     else_weight = np.exp(other - top)
-    total = np.exp(own - top[:, :, None]).sum(axis=2) + else_weight
-    right = answered[None] * (np.exp(logs - top[:, :, None]) / total[:, :, None])
+    total = else_weight.copy()
+    total[:, said.has] += np.add.reduceat(weights, said.starts, axis=1)
+    right = weights / total[:, said.group]
     return right, else_weight / total, top + np.log(total) - np.log(kinds)
 
 

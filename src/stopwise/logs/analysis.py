@@ -115,6 +115,8 @@ def analyze(
     chosen = completed(log, settings_from(settings, given))
     counts = live_counts(log, chosen)
     if counts is not None:
+        if per_item:
+            raise StopwiseError(f"per item: this needs rounds, but {counts.name} has only counts")
         return analyze_evidence(counts.evidence, counts.settings, name=counts.name)
     chosen = in_call_order(log, chosen)
     opened = open_log(log, chosen)

@@ -8,10 +8,13 @@ import pytest
 from scipy import stats
 
 from stopwise.checks import StopwiseError
-from stopwise.logs import analyze
+from stopwise.logs import LogSettings, analyze, audit
 from stopwise.logs.judging.verdict import doubt_of
 from stopwise.logs.reading.bills import Spread
-from stopwise.logs.reading.costs import mean_bounds
+from stopwise.logs.reading.costs import costs_of, mean_bounds
+from stopwise.logs.reading.counting import count
+from stopwise.logs.reading.layouts.opening import open_log
+from stopwise.logs.reading.rows import read_rows
 
 
 @pytest.mark.parametrize(
@@ -150,3 +153,85 @@ def test_more_rows_are_promised_only_where_they_would_help():
     )
     assert analysis.verdict.pairs[0].verdict == "too few rows"
     assert "more rows would make this certain" in analysis.sentence
+
+
+def _silent_where_expensive(rows=2000, seed=7):
+    """`b` is costly on just the items on which `a` is silent: stopping at `a` saves little."""
+    rng = np.random.default_rng(seed)
+    silent = rng.random(rows) < 0.1
+    truth = rng.integers(0, 2, rows)
+    first = np.where(rng.random(rows) < 0.5, truth, 1 - truth)
+    return pl.DataFrame(
+        {
+            "a": [None if gap else str(said) for gap, said in zip(silent, first, strict=True)],
+            "a:cost": np.ones(rows),
+            "b": truth.astype(str),
+            "b:cost": np.where(silent, 1000.0, 0.01),
+        }
+    )
+
+
+@pytest.mark.parametrize("calls", ["cascade", "alone"])
+def test_bills_of_items_that_go_on_are_not_those_of_the_others(calls):
+    frame = _silent_where_expensive()
+    options = {"stages": ["a", "b"], "mistake_cost": 10, "calls": calls}
+    analysis = analyze(frame, **options)
+    pair = analysis.verdict.pairs[0]
+    # b costs 0.01 more where a answers, and is right on half of these items.
+    assert pair.verdict == "not knowable"
+    rows = read_rows(frame, LogSettings.of(**options))
+    assert analysis.verdict.costs.cumulative[0] == pytest.approx(rows.spent[:, 0].mean())
+    begun = audit(frame, {}, **options)
+    assert not begun.settled
+
+
+def test_bounds_where_stages_go_on_hold_for_any_bills():
+    """60 logs of 150 items, 1 % allowed over all pairs; the limit has a chance below 1e-6."""
+    rng = np.random.default_rng(11)
+    limit = stats.binom.ppf(1 - 1e-6, 60, 0.01)
+    settings = LogSettings(stages=("a", "b"), calls="cascade")
+    misses = 0
+    for _ in range(60):
+        silent = rng.random(150) < 0.2
+        bills = np.where(silent, rng.exponential(9.0, 150), rng.exponential(0.5, 150))
+        frame = pl.DataFrame(
+            {"a": [None if gap else "x" for gap in silent], "b": ["x"] * 150,
+             "a:cost": np.full(150, 0.1), "b:cost": bills}
+        )  # fmt: skip
+        counts = count(open_log(frame, settings))
+        misses += costs_of(counts, settings)[1].steps_low()[0, 1] > 0.8 * 0.5
+    assert misses <= limit
+
+
+def test_calls_that_were_not_made_may_have_cost_anything():
+    """Only a third of the items went on, and these are the costly ones, as far as is known."""
+    rng = np.random.default_rng(8)
+    went_on = rng.random(3000) < 0.3
+    said = np.where(rng.random(3000) < 0.5, "x", "y")
+    frame = pl.DataFrame(
+        {"a": said, "a:cost": np.full(3000, 0.001),
+         "b": [one if on else None for one, on in zip(said, went_on, strict=True)],
+         "b:cost": [10.0 if on else None for on in went_on]}
+    )  # fmt: skip
+    analysis = analyze(frame, stages=["a", "b"], mistake_cost=5)
+    pair = analysis.verdict.pairs[0]
+    assert pair.certain
+    assert not pair.whatever_missing  # free where it was not called, it would cost 3, not 10
+    cheap = analyze(frame, stages=["a", "b"], mistake_cost=0.5).verdict.pairs[0]
+    assert cheap.whatever_missing
+
+
+def test_bills_of_a_selective_log_say_nothing_of_the_other_rows():
+    rng = np.random.default_rng(9)
+    said = np.where(rng.random(4000) < 0.2, "hard", "easy")
+    frame = pl.DataFrame(
+        {"a": said, "a:cost": np.full(4000, 0.001),
+         "b": [one if one == "hard" else None for one in said],
+         "b:cost": [9.0 if one == "hard" else None for one in said]}
+    )  # fmt: skip
+    analysis = analyze(frame, stages=["a", "b"], mistake_cost=5)
+    assert "selective_log" in {warning.code for warning in analysis.warnings}
+    pair = analysis.verdict.pairs[0]
+    # 9 on a fifth of the items is 1.8, a share of 0.36: the answers may differ on 0.8 of them.
+    assert pair.threshold_low < 0.4
+    assert (pair.verdict, pair.more_rows_settle) == ("not knowable", None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stopwise.checks import StopwiseError
 from stopwise.cli.shared.log_options import ChosenLog, reads_log
 from stopwise.cli.shared.run_options import AsJsonOption
 
@@ -76,6 +77,11 @@ def command(
 
     source, settings, _ = log
     if agree is not None:
+        if per_item or report is not None:
+            raise StopwiseError(
+                "agree: a promise has no --report and no --per-item; ask for them in a run without"
+                " --agree"
+            )
         from stopwise.cli.logs.promise import run
 
         run(source, settings, agree, seed=seed, as_json=as_json)
@@ -84,6 +90,8 @@ def command(
         from stopwise.evidence import Evidence
         from stopwise.logs.analysis import analyze_evidence
 
+        if per_item:
+            raise StopwiseError("per item: this needs rows of a log, but evidence is only counts")
         evidence = Evidence.from_json(read_text(Path(source)))
         analysis = analyze_evidence(evidence, settings, name=str(source))
     else:
@@ -107,16 +115,15 @@ def _is_snapshot(source: str) -> bool:
 
 
 def _print(analysis: Analysis, report: Path | None) -> None:
-    from rich.console import Console
-
-    from stopwise.logs.formatting import amount, counted, round_share
+    from stopwise.cli.shared.output import plain_console
+    from stopwise.logs.formatting import amount, counted, printable, round_share
     from stopwise.logs.reporting import headline, words
 
     verdict = analysis.verdict
-    console = Console(highlight=False, soft_wrap=False)
+    console = plain_console()
 
     def say(text: str, style: str | None = None) -> None:
-        console.print(text, style=style, markup=False)
+        console.print(text, style=style)
 
     say(analysis.sentence, "bold")
     readings = analysis.readings
@@ -133,7 +140,7 @@ def _print(analysis: Analysis, report: Path | None) -> None:
             say(sentence)
     measured = ", costs measured in the log" if verdict.cost_bounds.measured else ""
     say(
-        f"\n{analysis.name}: {counted(analysis.rows, 'item')}, a mistake costs"
+        f"\n{printable(analysis.name)}: {counted(analysis.rows, 'item')}, a mistake costs"
         f" {amount(verdict.costs.mistake_cost)}{measured}; everything called certain holds"
         f" with {round_share(verdict.level)}, together.\n",
         "dim",
@@ -160,15 +167,15 @@ def _print(analysis: Analysis, report: Path | None) -> None:
                 words.pair_sentence(verdict, pair),
                 {"certain": "green", "too few rows": "cyan"}.get(pair.verdict, "yellow"),
             )
-            for pair in words.key_pairs(verdict)
+            for pair in words.key_pairs(verdict, readings)
         )
     )
-    if hidden := len(verdict.pairs) - len(words.key_pairs(verdict)):
+    if hidden := len(verdict.pairs) - len(words.key_pairs(verdict, readings)):
         say(f"({hidden} more pairs, among other stages, in --json and --report)", "dim")
     say("\nMistake cost: where the paper's rule stops, and how sure", "bold")
     console.print(_mistake_cost_table(analysis))
     if changes := words.key_changes(analysis):
-        say("\nIf the cascade were another", "bold")
+        say(f"\n{words.WHAT_IF_TITLE}", "bold")
         for change in changes:
             say("- " + words.what_if_sentence(verdict, change))
     if analysis.segments:

@@ -149,11 +149,10 @@ def command(
 
 
 def _print_items(found: ItemAudit, labels: Path, state: Path) -> None:
-    from rich.console import Console
-
+    from stopwise.cli.shared.output import plain_console
     from stopwise.logs.formatting import counted
 
-    console = Console(highlight=False)
+    console = plain_console()
     if found.next_items:
         text = (
             f"Fill in the column 'label' of {labels} ({counted(len(found.next_items), 'item')}, at"
@@ -162,23 +161,22 @@ def _print_items(found: ItemAudit, labels: Path, state: Path) -> None:
         )
     else:
         text = f"Enough labels. Make the rule with: stopwise fit ... --labels {state}"
-    console.print(text, style="bold", markup=False)
+    console.print(text, style="bold")
     for note in found.notes:
-        console.print(f"Note: {note.rstrip('.')}.", style="yellow", markup=False)
+        console.print(f"Note: {note.rstrip('.')}.", style="yellow")
     if found.bought.labels:
-        console.print(f"{found.bought.sentence()} (estimated with these labels).", markup=False)
+        console.print(f"{found.bought.sentence()} (estimated with these labels).")
 
 
 def _print(plan: AuditPlan, audit: Audit, labels: Path) -> None:
-    from rich.console import Console
-
+    from stopwise.cli.shared.output import plain_console
     from stopwise.logs.formatting import counted
 
-    console = Console(highlight=False)
+    console = plain_console()
     names = audit.stages
     if audit.best is not None:
         why = _why_settled(plan, audit)
-        console.print(f"Stop at {names[audit.best]}: {why}.", style="bold", markup=False)
+        console.print(f"Stop at {names[audit.best]}: {why}.", style="bold")
     else:
         left = ", ".join(names[stage] for stage in audit.in_question)
         console.print(
@@ -186,17 +184,15 @@ def _print(plan: AuditPlan, audit: Audit, labels: Path) -> None:
             f" guess so far: {names[audit.guess]}. Fill in the column 'label' of {labels}"
             f" ({counted(len(audit.next_items), 'item')}) and run this again.",
             style="bold",
-            markup=False,
         )
     for note in audit.notes:
-        console.print(f"Note: {note.rstrip('.')}.", style="yellow", markup=False)
+        console.print(f"Note: {note.rstrip('.')}.", style="yellow")
     _print_pairs(console, plan, audit)
     if audit.labels:
         console.print(
             "Plain random labelling would have needed about"
             f" {counted(audit.random_labels, 'label')} to tell as much: the stages differ on"
             f" {audit.worth_labelling:,} of {counted(audit.items, 'item')}.",
-            markup=False,
         )
     if plan.rows.left_out:
         console.print(
@@ -214,7 +210,6 @@ def _print_pairs(console: Console, plan: AuditPlan, audit: Audit) -> None:
     console.print(
         f"\nHow much rarer the deeper stage is wrong (holds at any time, with"
         f" {round_share(plan.level)}):",
-        markup=False,
     )
     for pair in audit.pairs:
         console.print(
@@ -222,7 +217,6 @@ def _print_pairs(console: Console, plan: AuditPlan, audit: Audit) -> None:
             f" {_signed(pair.low)} and {_signed(pair.high)} of items; its price asks for"
             f" {share(pair.threshold)}. {pair.labelled:,} of"
             f" {counted(pair.items, 'differing item')} labelled: {pair.finding}{_by(pair)}.",
-            markup=False,
         )
 
 
@@ -252,21 +246,20 @@ def _signed(value: float) -> str:
 
 
 def _print_simulation(result: AuditSimulation, notes: tuple[str, ...]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from stopwise.cli.shared.output import plain_console
     from stopwise.logs.formatting import counted
 
-    console = Console(highlight=False)
+    console = plain_console()
     form = result.to_dict()
     console.print(
         f"{form['optimal_stage']} is the best stage of these {counted(result.items, 'item')}; its"
         f" stages in question differ on {result.worth_labelling:,} of them.",
         style="bold",
-        markup=False,
     )
     for note in notes:
-        console.print(f"Note: {note}", style="yellow", markup=False)
+        console.print(f"Note: {note}", style="yellow")
     table = Table("labels until settled", "median", "mean", "5 % to 95 %", box=None)
     for name, key in (("audit", "audit_labels"), ("random labelling", "random_labels")):
         found = form[key]

@@ -24,10 +24,8 @@ def command(
 
     **stopwise explain rule.json**
     """
-    from rich.console import Console
-
-    from stopwise.cli.shared.output import print_json
-    from stopwise.logs.formatting import amount, counted
+    from stopwise.cli.shared.output import plain_console, print_json
+    from stopwise.logs.formatting import amount, counted, printable
     from stopwise.policies.per_item.alone.rule import AloneRule
     from stopwise.policies.per_item.any_rule import read_rule
     from stopwise.policies.per_item.rule import Rule
@@ -42,11 +40,10 @@ def command(
     if as_json:
         print_json({"stages": list(found.stages), "rounds": items, **form})
         return
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(
-        f"{rule}: {' > '.join(found.stages)}; a mistake costs"
+        f"{rule}: {' > '.join(map(printable, found.stages))}; a mistake costs"
         f" {amount(found.costs.mistake_cost)}; from {counted(items, 'item')}",
-        markup=False,
     )
     console.print(lines)
 

@@ -17,9 +17,9 @@ def print_items(console: Console, found: ItemAnalysis) -> None:
     from stopwise.logs.items import words
 
     first, *others = words.sentences(found)
-    console.print(f"\n{first}", style="bold", markup=False)
+    console.print(f"\n{first}", style="bold")
     for sentence in others:
-        console.print(sentence, markup=False)
+        console.print(sentence)
     console.print(_ways(found))
     console.print("\nWhere it stops, and why", style="bold")
     console.print(reason_table(found.reasons))
@@ -28,9 +28,9 @@ def print_items(console: Console, found: ItemAnalysis) -> None:
 def print_items_alone(console: Console, found: AloneItems) -> None:
     """The same for stages that are called alone."""
     first, *others = found.sentences()
-    console.print(f"\n{first}", style="bold", markup=False)
+    console.print(f"\n{first}", style="bold")
     for sentence in others:
-        console.print(sentence, markup=False)
+        console.print(sentence)
     console.print(_ways(found))
 
 
@@ -60,7 +60,8 @@ def _ways(found: ItemAnalysis | AloneItems) -> Any:
     if found.per_item.total is not None:
         titles += ["wrong answers", "cost in truth"]
     for title in titles:
-        table.add_column(title, justify="left" if title == "way to stop" else "right")
+        left = title == "way to stop"  # a long name takes several lines, and is not cut off
+        table.add_column(title, justify="left" if left else "right", overflow="fold")
     for way in (found.per_item, *found.ways):
         cells = [way.name, amount(way.cost), share(way.changed), amount(way.expected_total)]
         if way.error_rate is not None and way.total is not None:

@@ -29,28 +29,27 @@ def run(source: object, settings: LogSettings, agree: float, *, seed: int, as_js
 
 
 def _print(result: Promise, *, one_of_two: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from stopwise.cli.shared.output import plain_console
     from stopwise.logs.formatting import amount, share
 
-    console = Console(highlight=False, soft_wrap=False)
+    console = plain_console()
     if one_of_two:  # else it was said how stages are called
         alone = result.calls == "alone"
         title = "each stage can be called alone" if alone else "a stage needs those before it"
-        console.print(f"If {title}", style="bold", markup=False)
-    console.print(f"{result}.", markup=False)
+        console.print(f"If {title}", style="bold")
+    console.print(f"{result}.")
     table = Table("answered by", "items", "share", box=None, pad_edge=False, header_style="dim")
     for name, part in zip(result.stages, result.stage_shares, strict=True):
         table.add_row(name, f"{round(part * result.rows):,}", share(part))
     console.print(table)
     for sentence in result.sentences():
-        console.print(sentence, style="dim", markup=False)
+        console.print(sentence, style="dim")
     if result.left_out:
         console.print(
             f"{result.left_out:,} rows on which some stage was not called were left out;"
             f" the last stage for every item costs {amount(result.cost_of_last)}.",
             style="dim",
-            markup=False,
         )
     console.print()

@@ -76,19 +76,17 @@ def _order(order: str) -> Literal["log", "shuffled"]:
 
 
 def _print(result: Replay, mistake_cost: float) -> None:
-    from rich.console import Console
-
+    from stopwise.cli.shared.output import plain_console
     from stopwise.logs.formatting import amount, counted
 
-    console = Console(highlight=False)
+    console = plain_console()
     order = "in the order of the log" if result.order == "log" else "shuffled"
     console.print(
         f"{result.policy} over {counted(result.rounds, 'item')}, {order},"
         f" {counted(result.replications, 'replication')}, seed {result.seed}",
-        markup=False,
     )
     for note in result.notes:
-        console.print(f"Note: {note}", style="yellow", markup=False)
+        console.print(f"Note: {note}", style="yellow")
     if result.left_out:
         rows = counted(result.left_out, "row")
         console.print(f"left out: {rows} on which some stage was not called")
@@ -104,11 +102,10 @@ def _print(result: Replay, mistake_cost: float) -> None:
             f"regret: how much more one item costs than at {best}, the best fixed stage in"
             f" hindsight, with {amount(mistake_cost)} for a mistake; no answer counts as a mistake",
             style="dim",
-            markup=False,
         )
     console.print("\nwhere it stopped, over the rounds")
     for name, line in _lines(result):
-        console.print(f"  {line}  {name}", markup=False)
+        console.print(f"  {line}  {name}")
 
 
 def _table(result: Replay, mistake_cost: float) -> Any:

@@ -7,9 +7,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stopwise.checks import StopwiseError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def read_text(path: Path) -> str:
@@ -29,6 +32,16 @@ def read_text(path: Path) -> str:
 def print_json(value: Any) -> None:
     """One JSON document on standard output; NaN is refused, since JSON has none."""
     print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def plain_console() -> Console:
+    """A terminal on which names and labels stand as they are.
+
+    A label such as [/b] is no markup, and one such as :bell: no emoji: they are a user's data.
+    """
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 @contextmanager

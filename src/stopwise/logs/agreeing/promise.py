@@ -18,7 +18,7 @@ from stopwise.logs.agreeing.seen import FromRows, Seen
 from stopwise.logs.formatting import amount, counted, round_share, share
 from stopwise.logs.reading.rows import read_rows
 from stopwise.logs.settings import LogOptions, LogSettings, settings_from
-from stopwise.situations.observations import Observations
+from stopwise.situations.observations import NOT_CALLED, Observations
 
 if TYPE_CHECKING:
     import polars
@@ -217,7 +217,7 @@ def promise(
     rows = read_rows(log, replace(chosen, calls=None))  # it deals with both ways itself
     return promise_rows(
         rows.observations(),
-        rows.costs.per_stage,
+        np.asarray(rows.own),
         agree,
         chosen.level,
         stages=rows.stages,
@@ -225,6 +225,7 @@ def promise(
         seed=seed,
         name=rows.name,
         left_out=rows.left_out,
+        bills=rows.bills,
     )
 
 
@@ -239,8 +240,12 @@ def promise_rows(
     seed: int = 0,
     name: str = "rows",
     left_out: int = 0,
+    bills: NDArray[np.float64] | None = None,
 ) -> Promise:
     """The same for complete rows that have been read.
+
+    Args:
+        bills: what each stage cost on each item; by default, its own cost.
 
     >>> rows = Observations(("a", "b"), np.array([[0, 0], [1, 1]] * 500))
     >>> promise_rows(rows, np.array([1.0, 9.0])).agreement
@@ -252,6 +257,11 @@ def promise_rows(
     seen = Seen(FromRows(rows), own_costs, calls)
     random = np.random.default_rng(whole_number("seed", seed, least=0))
     outcome = keep_promise(seen, allowed, alpha, random, rows.features)
+    spent, cost_of_last = seen.spent, seen.cost_of_last
+    if bills is not None:
+        spent = np.where(seen.codes != NOT_CALLED, bills, 0.0).sum(axis=1)
+        needed = bills if calls == "cascade" else bills[:, -1:]
+        cost_of_last = float(needed.sum(axis=1).mean())
     return Promise(
         name=name,
         stages=stages or tuple(str(stage + 1) for stage in range(rows.stage_count)),
@@ -264,11 +274,11 @@ def promise_rows(
         look_rate=outcome.design.rate,
         found=outcome.found,
         found_most=outcome.design.found,
-        cost=float(seen.spent.mean()),
-        cost_of_last=seen.cost_of_last,
+        cost=float(spent.mean()),
+        cost_of_last=cost_of_last,
         agreement=_agreement(rows, calls, outcome),
         left_out=left_out,
-        spent=seen.spent,
+        spent=spent,
     )
 
 

@@ -141,7 +141,7 @@ def _filled_in(path: Path, rows: LogRows) -> Iterator[tuple[str, str]]:
     columns = list(reader.fieldnames or ())
     if not {"item", LABEL_COLUMN} <= set(columns):
         raise fail(f"labels {path}", columns, "columns 'item' and 'label'")
-    known = set(rows.items)
+    known, outputs = set(rows.items), set(rows.labels)
     for row in reader:
         item, label = str(row["item"]), plain_label(row[LABEL_COLUMN])
         if label is None:
@@ -149,7 +149,8 @@ def _filled_in(path: Path, rows: LogRows) -> Iterator[tuple[str, str]]:
         item = item if item in known else item.removeprefix("'")
         if item not in known:
             raise fail(f"labels {path}: item", item, "an item of the log that all stages answered")
-        yield item, label.removeprefix("'")
+        # An apostrophe keeps a spreadsheet from running a formula, unless outputs begin with one.
+        yield item, label if label in outputs else label.removeprefix("'")
 
 
 def labels_in(path: Path, rows: LogRows) -> dict[str, str]:

@@ -14,7 +14,9 @@ import numpy as np
 from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs
+from stopwise.decisions import optimal_stage
 from stopwise.logs.formatting import amount, share
+from stopwise.logs.items.gains import interval_of_mean
 from stopwise.logs.items.held_out import (
     WayToStop,
     best_way,
@@ -23,6 +25,9 @@ from stopwise.logs.items.held_out import (
     score_way,
     share_saved,
 )
+from stopwise.logs.items.words import reference
+from stopwise.logs.reading.bills import spread_of
+from stopwise.logs.reading.costs import mean_bounds
 from stopwise.logs.reading.rows import LogRows
 from stopwise.policies.per_item.alone.applying import Followed
 from stopwise.policies.per_item.alone.rule import AloneRule
@@ -41,10 +46,14 @@ class AloneItems:
         baseline: the stage that savings are stated against.
         per_item: the rule.
         ways: each stage called alone for all items.
+        saved_low, saved_high: ends of the 95 % interval, over items, of what the rule is expected
+            to save per item against the best single stage.
         called: share of items on which the rule calls each stage.
         certified: with probability `level`, at least this much is saved per item against the
             baseline alone, whatever the truth; may be below 0.
         rule: fitted on all rows: the one to keep.
+        doubt: how far the consensus takes the baseline's place as what answers are held against.
+        trust: what share of the differences from the baseline counts as mistakes.
     """
 
     stages: tuple[str, ...]
@@ -54,10 +63,14 @@ class AloneItems:
     baseline: int
     per_item: WayToStop
     ways: tuple[WayToStop, ...]
+    saved_low: float
+    saved_high: float
     called: tuple[float, ...]
     certified: float
     level: float
     rule: AloneRule
+    doubt: float
+    trust: float
 
     @property
     def best_single(self) -> WayToStop:
@@ -71,8 +84,8 @@ class AloneItems:
 
     @property
     def helps(self) -> bool:
-        """Whether the rule is expected to beat every single stage, held out, by 1 %."""
-        return self.gain > 0.01
+        """Whether the rule beats every single stage, held out: by 1 %, and beyond chance."""
+        return self.gain > 0.01 and self.saved_low > 0
 
     def sentences(self) -> list[str]:
         """What is to be said, the most important first."""
@@ -81,16 +94,20 @@ class AloneItems:
             first = (
                 "Per item, called alone: helps. The rule is expected to cost"
                 f" {amount(own.expected_total)} per item, calls and mistakes, {share(self.gain)}"
-                f" less than the best single stage ({best.name}, {amount(best.expected_total)})."
+                f" less than the best single stage ({best.name}, {amount(best.expected_total)};"
+                f" saved: {amount(self.saved_low)} to {amount(self.saved_high)})."
             )
         else:
+            reason = "that may be chance" if self.gain > 0.01 else "call one stage for all items"
             first = (
                 "Per item, called alone: does not help here. The rule is expected to cost"
                 f" {amount(own.expected_total)} per item, calls and mistakes, and {best.name} costs"
-                f" {amount(best.expected_total)}: call one stage for all items."
+                f" {amount(best.expected_total)}: {reason}."
             )
-        cost = self.own[self.baseline]
+        cost = self.ways[self.baseline].cost
         saved = cost - own.cost
+        if abs(saved) < 1e-9 * max(cost, own.cost):
+            saved = 0.0  # sums in another order
         by = f"{amount(saved)} less" if saved >= 0 else f"{amount(-saved)} more"
         lines = [
             first,
@@ -105,6 +122,7 @@ class AloneItems:
                 f" is saved against {base} alone, even if every answer that differs from it is a"
                 " mistake."
             )
+        lines.append(reference(self.doubt, self.trust, base))
         return lines + list(self.rule.reads)
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,13 +133,17 @@ class AloneItems:
             "helps": self.helps,
             "gain_over_best_single_stage": self.gain,
             "best_single_stage": self.best_single.name,
+            "saved_low": self.saved_low,
+            "saved_high": self.saved_high,
             "per_item": asdict(self.per_item),
             "ways": [asdict(way) for way in self.ways],
             "called": list(self.called),
             "baseline": self.stages[self.baseline],
-            "saved_against_baseline": self.own[self.baseline] - self.per_item.cost,
+            "saved_against_baseline": self.ways[self.baseline].cost - self.per_item.cost,
             "certified_saving": self.certified,
             "certified_level": self.level,
+            "doubt_of_baseline": self.doubt,
+            "trust": self.trust,
             "first": self.stages[self.rule.first],
             "reads": list(self.rule.reads),
         }
@@ -163,9 +185,10 @@ def analyze_items_alone(
     for fitted, scored in (halves, halves[::-1]):
         rule = AloneRule.fit(rows.stages, met.where(fitted), own, reference=held_to, trust=trust)
         found = rule.follow(met.where(scored))
-        answered[scored], spent[scored] = found.answered_by, found.spent
+        answered[scored] = found.answered_by
+        spent[scored] = (found.called * rows.bills[scored]).sum(axis=1)
         called[scored] = found.called
-        low = _certified(rows, rows.codes[scored], found, (1 - level) / 2)
+        low = _certified(rows.where(scored), found, (1 - level) / 2)
         certified += low * len(scored) / len(met)
     held = hold_against(Transitions.of(met, Binning.fit(met)), held_to, trust)
     losses = held.loss(partitions(rows.codes))
@@ -176,6 +199,13 @@ def analyze_items_alone(
             name, stages, rows.codes, alone, rows.truth, losses, spent=calls, against=base
         )
 
+    at = np.arange(len(met))
+    mistakes = own.mistake_cost * losses
+    totals = np.stack(
+        [rows.spent[:, s] + mistakes[at, rows.answered_at(s)] for s in range(stage_count)], axis=1
+    )
+    best = totals[:, optimal_stage(totals.mean(axis=0) / own.mistake_cost)]
+    low, high = interval_of_mean(best - spent - mistakes[at, answered])
     return AloneItems(
         stages=rows.stages,
         rows=len(met),
@@ -184,24 +214,34 @@ def analyze_items_alone(
         baseline=rows.baseline,
         per_item=way("per item", answered, spent),
         ways=tuple(
-            way(
-                f"{name} alone",
-                np.full(len(met), stage, dtype=np.int64),
-                np.full(len(met), rows.own[stage]),
-            )
+            way(f"{name} alone", rows.answered_at(stage), rows.spent[:, stage])
             for stage, name in enumerate(rows.stages)
         ),
+        saved_low=low,
+        saved_high=high,
         called=tuple(float(value) for value in called.mean(axis=0)),
         certified=certified,
         level=level,
         rule=AloneRule.fit(rows.stages, met, own, reference=held_to, trust=trust),
+        doubt=held.doubt,
+        trust=held.trust,
     )
 
 
-def _certified(rows: LogRows, codes: IntArray, found: Followed, tail: float) -> float:
-    """A lower bound on what is saved per item against the baseline alone, whatever the truth."""
+def _certified(rows: LogRows, found: Followed, tail: float) -> float:
+    """A lower bound on what is saved per item against the baseline alone, whatever the truth.
+
+    Bills have no known bound: what the baseline costs, and a mistake where the answer is the same,
+    is bounded below, and what the rule pays above (by twice the largest bill; see `mean_bounds`).
+    """
+    codes = rows.codes
     answers = codes[np.arange(len(codes)), found.answered_by]
     changed = (answers != codes[:, rows.baseline]) | (answers < 0)
     mistake = rows.costs.mistake_cost
+    if rows.billed:
+        paid = (found.called * rows.bills).sum(axis=1)
+        worth = rows.bills[:, rows.baseline] + mistake * ~changed
+        low, _ = mean_bounds(spread_of(worth), tail / 2)
+        return low - mistake - mean_bounds(spread_of(paid), tail / 2)[1]
     saved = rows.own[rows.baseline] - found.spent - mistake * changed
     return mean_lower_bound(saved, sum(rows.own) - min(rows.own) + mistake, tail)

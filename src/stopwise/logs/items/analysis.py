@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from stopwise.agreement import partitions
-from stopwise.costs import Costs
+from stopwise.arrays import IntArray
+from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
 from stopwise.logs.items.frontier import Frontier, frontier_of
-from stopwise.logs.items.gains import Gain, gains_of
+from stopwise.logs.items.gains import Gain, StoppedEverywhere, gains_of
 from stopwise.logs.items.held_out import (
     HeldOut,
     WayToStop,
@@ -54,6 +55,11 @@ class ItemAnalysis:
     gains: tuple[Gain, ...]
 
     @property
+    def always_last(self) -> WayToStop:
+        """The last stage for all items."""
+        return self.ways[1]
+
+    @property
     def best_single(self) -> WayToStop:
         """The fixed stage that is expected to cost least, held against the same reference."""
         return best_way(self.ways[2:], self.costs.mistake_cost)
@@ -87,7 +93,7 @@ class ItemAnalysis:
             "depends_on": list(self.depends_on),
             "per_item": asdict(self.per_item),
             "ways": [asdict(way) for way in self.ways],
-            "saved_against_last": self.costs.cumulative[-1] - self.per_item.cost,
+            "saved_against_last": self.always_last.cost - self.per_item.cost,
             "certified_saving": self.held_out.certified,
             "certified_level": self.held_out.level,
             "calibration_error": self.held_out.calibration,
@@ -125,15 +131,24 @@ def analyze_items(
     stage_count = len(rows.stages)
     met = rows.observations()
     held_out = hold_out(
-        met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed
-    )
+        met, rows.stages, rows.costs, reference=reference, trust=trust, level=level, seed=seed,
+        bills=rows.bills if rows.billed else None,
+    )  # fmt: skip
     rule = Rule.fit(rows.stages, met, rows.costs, reference=reference, trust=trust)
     losses = rule.held.loss(partitions(rows.codes))
     single = first_passing_stage(rows.costs.thresholds, rows.evidence().disagreement)
 
+    stops = StoppedEverywhere(
+        answered=np.stack([rows.answered_at(stage) for stage in range(stage_count)], axis=1),
+        spent=rows.spent,
+        through=np.cumsum(rows.bills, axis=1),
+    )
+
+    def way(name: str, depths: IntArray, spent: FloatArray) -> WayToStop:
+        return score_way(name, depths, rows.codes, rows.costs, rows.truth, losses, spent=spent)
+
     def fixed(name: str, stage: int) -> WayToStop:
-        depths = np.full(len(rows.codes), stage, dtype=np.int64)
-        return score_way(name, depths, rows.codes, rows.costs, rows.truth, losses)
+        return way(name, stops.answered[:, stage], stops.spent[:, stage])
 
     ways = (
         fixed(f"single-stage rule ({rows.stages[single]})", single),
@@ -144,12 +159,14 @@ def analyze_items(
         stages=rows.stages,
         rows=len(rows.codes),
         costs=rows.costs,
-        per_item=score_way("per item", held_out.depths, rows.codes, rows.costs, rows.truth, losses),
+        per_item=way(
+            "per item", held_out.depths, stops.through[np.arange(len(rows.codes)), held_out.depths]
+        ),
         ways=ways,
         held_out=held_out,
         rule=rule,
         reasons=tuple(reasons(rule)),
-        frontier=frontier_of(met, held_out, rows.stages, rows.costs, seed=seed),
+        frontier=frontier_of(met, held_out, rows.stages, rows.costs, stops, seed=seed),
         has_confidences=rows.confidences is not None,
-        gains=gains_of(rule, held_out.depths, rows.codes),
+        gains=gains_of(rule, held_out.depths, rows.codes, stops),
     )

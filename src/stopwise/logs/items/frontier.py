@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.costs import Costs
+from stopwise.costs import Costs, FloatArray
+from stopwise.logs.items.gains import StoppedEverywhere
 from stopwise.logs.items.held_out import HeldOut
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.keys import situations
@@ -36,10 +37,15 @@ def frontier_of(
     held_out: HeldOut,
     stages: tuple[str, ...],
     costs: Costs,
+    stops: StoppedEverywhere,
     *,
     seed: int = 0,
 ) -> Frontier:
-    """The rules of both halves at other mistake costs, each scored on the other half."""
+    """The rules of both halves at other mistake costs, each scored on the other half.
+
+    Args:
+        stops: what came of single stages, item by item.
+    """
     order = np.random.default_rng(seed).permutation(len(rows))
     scored = (order[1::2], order[::2])
     keys = [
@@ -53,10 +59,10 @@ def frontier_of(
         depths = np.zeros(len(rows), dtype=np.int64)
         for rule, part, key in zip(held_out.rules, scored, keys, strict=True):
             depths[part] = _again(rule, other).depths_of(key)
-        points.append(_point(rows.codes, depths, costs))
+        points.append(_point(rows.codes, depths, stops.through[np.arange(len(rows)), depths]))
         mistakes.append(mistake_cost)
     fixed = tuple(
-        _point(rows.codes, np.full(len(rows), stage, dtype=np.int64), costs)
+        _point(rows.codes, stops.answered[:, stage], stops.spent[:, stage])
         for stage in range(len(stages))
     )
     return Frontier(tuple(mistakes), tuple(points), fixed)
@@ -69,7 +75,7 @@ def _again(rule: Rule, costs: Costs) -> Rule:
     return changed
 
 
-def _point(codes: IntArray, depths: IntArray, costs: Costs) -> tuple[float, float]:
+def _point(codes: IntArray, depths: IntArray, spent: FloatArray) -> tuple[float, float]:
     answers = codes[np.arange(len(depths)), depths]
     changed = ((answers != codes[:, -1]) | (answers < 0)).mean()
-    return float(np.asarray(costs.cumulative)[depths].mean()), float(changed)
+    return float(spent.mean()), float(changed)

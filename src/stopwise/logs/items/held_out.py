@@ -17,6 +17,8 @@ from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import optimal_stage
+from stopwise.logs.reading.bills import spread_of
+from stopwise.logs.reading.costs import mean_bounds
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
@@ -129,8 +131,12 @@ def hold_out(
     trust: float | None = None,
     level: float = 0.99,
     seed: int = 0,
+    bills: FloatArray | None = None,
 ) -> HeldOut:
     """Fit on each half, score on the other.
+
+    Args:
+        bills: what each stage cost on each item, where that was measured.
 
     >>> rows = Observations(("no", "yes"), np.array([[0, 0], [1, 0]] * 200))
     >>> held = hold_out(rows, ("small", "large"), Costs.from_stages([1, 4], mistake_cost=20))
@@ -155,7 +161,8 @@ def hold_out(
         plain = carry_back(rule.counts, lambda groups: differs_from(groups, last))
         stated[scored] = plain[0].look_up(keys[:, 0])[:, 0]
         seen[scored] = rows.codes[scored, 0] != rows.codes[scored, last]
-        low = _certified(rows.codes[scored], depths[scored], costs, (1 - level) / 2)
+        paid = None if bills is None else bills[scored]
+        low = _certified(rows.codes[scored], depths[scored], costs, (1 - level) / 2, paid)
         certified += low * len(scored) / len(rows)
         rules.append(rule)
     return HeldOut(
@@ -221,16 +228,25 @@ def calibration_error(stated: FloatArray, seen: NDArray[np.float64]) -> float:
     return float(np.average(gaps, weights=[len(part) for part in parts]))
 
 
-def _certified(codes: IntArray, depths: IntArray, costs: Costs, tail: float) -> float:
+def _certified(
+    codes: IntArray, depths: IntArray, costs: Costs, tail: float, bills: FloatArray | None
+) -> float:
     """A lower bound on what is saved per item against always-last, whatever the truth.
 
     Each item saves C_K - C_J, and loses at most M if its answer changed: a mean of bounded numbers,
     bounded below by the empirical Bernstein inequality (Maurer and Pontil 2009), which holds for
-    every sample size.
+    every sample size. Bills have no known bound; but what an item saves, and M where its answer
+    is the same, is never below 0, which is all that `mean_bounds` needs.
     """
     cumulative = np.asarray(costs.cumulative)
-    answers = codes[np.arange(len(depths)), depths]
+    at = np.arange(len(depths))
+    answers = codes[at, depths]
     changed = (answers != codes[:, -1]) | (answers < 0)
+    if bills is not None:
+        through = np.cumsum(bills, axis=1)
+        worth = through[:, -1] - through[at, depths] + costs.mistake_cost * ~changed
+        low, _ = mean_bounds(spread_of(np.maximum(worth, 0.0)), tail)
+        return low - costs.mistake_cost
     saved = cumulative[-1] - cumulative[depths] - costs.mistake_cost * changed
     return mean_lower_bound(saved, cumulative[-1] - cumulative[0] + costs.mistake_cost, tail)
 

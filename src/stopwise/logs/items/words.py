@@ -35,7 +35,7 @@ def headline(found: ItemAnalysis) -> str:
 
 def measured(found: ItemAnalysis) -> str:
     """What was seen on rows that the rule had not."""
-    own, last = found.per_item, found.costs.cumulative[-1]
+    own, last = found.per_item, found.always_last.cost
     saved = 1 - own.cost / last if last > 0 else 0.0
     return (
         f"On rows it has not seen, calls cost {amount(own.cost)} (± {amount(own.cost_half_width)})"
@@ -60,19 +60,24 @@ def certified(found: ItemAnalysis) -> str:
     )
 
 
-def reference(found: ItemAnalysis) -> str:
-    """What the rest of it rests on."""
-    held, last = found.rule.held, found.stages[-1]
-    if held.doubt > 0.5:
+def reference(doubt: float, trust: float, last: str) -> str:
+    """What the rest of it rests on.
+
+    Args:
+        doubt: how far the consensus takes the place of the stage that is trusted.
+        trust: what share of differences from it counts as mistakes.
+        last: the name of that stage.
+    """
+    if doubt > 0.5:
         return (
             f"Held against the consensus of the stages, because it puts an earlier stage well above"
             f" {last}. That rests on errors of different stages not being copies of each other;"
-            " 30 labels would tell (stopwise audit)."
+            " 30 labels would tell (stopwise audit --per-item)."
         )
-    mixed = f", and partly the consensus, which doubts {last}" if held.doubt > 0.05 else ""
+    mixed = f", and partly the consensus, which doubts {last}" if doubt > 0.05 else ""
     return (
         f"Held against {last}{mixed}: of the answers that differ from it, a net"
-        f" {share(held.trust)} are taken for mistakes. 30 labels would tell (stopwise audit)."
+        f" {share(trust)} are taken for mistakes. 30 labels would tell (stopwise audit --per-item)."
     )
 
 
@@ -105,7 +110,9 @@ def why_lines(reasons: tuple[Reason, ...]) -> list[tuple[str, str, str]]:
 
 def sentences(found: ItemAnalysis) -> list[str]:
     """All of it, in order."""
-    lines = [headline(found), measured(found), certified(found), reference(found)]
+    lines = [headline(found), measured(found), certified(found)]
+    held = found.rule.held
+    lines.append(reference(held.doubt, held.trust, found.stages[-1]))
     lines.append(calibration(found))
     if (more := hint(found)) is not None:
         lines.append(more)

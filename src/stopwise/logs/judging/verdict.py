@@ -60,7 +60,8 @@ class Pair:
         verdict: "certain" (the deeper stage cannot be worth its price), "too few rows" (more items
             like these would make that certain) or "not knowable" (no number of items would).
         more_rows_settle: about how many items like these would make it certain; None if none.
-        whatever_missing: whether it is certain even if all rows that lack one of the two differ.
+        whatever_missing: whether it is certain even if all rows that lack one of the two differ,
+            and if calls that were not made would have cost nothing.
     """
 
     shallow: int
@@ -172,6 +173,8 @@ def judge(
     doubt: Doubt | None = None,
     missing: Doubt | None = None,
     cost_bounds: CostBounds | None = None,
+    missing_cost_bounds: CostBounds | None = None,
+    endless_cost_bounds: CostBounds | None = None,
     families: int = 1,
     baseline: int | None = None,
 ) -> Verdict:
@@ -184,6 +187,9 @@ def judge(
         missing: the same if all rows that lack one of the two are counted as differing.
         cost_bounds: intervals of measured costs; by default, the costs are exact. They also say
             whether stages are called alone: `costs` then has each one's own cost.
+        missing_cost_bounds: the same if calls that were not made might have cost anything.
+        endless_cost_bounds: what the intervals come to with any number of items like these; by
+            default, the costs themselves.
         baseline: the stage that savings are stated against; the last unless given.
 
     >>> evidence = Evidence.from_counts([[0, 1000], [0, 0]], [[0, 20], [0, 0]])
@@ -196,8 +202,7 @@ def judge(
     if cost_bounds is None:
         own = tuple(float(cost) for cost in costs.per_stage)
         cost_bounds = CostBounds(own, own, measured=False, own=own)
-    shared = cost_bounds.measured or cost_bounds.beyond_high is not None
-    tail = pair_tail(level, stage_count, shared, families)
+    tail = pair_tail(level, stage_count, not cost_bounds.exact, families)
     doubt = doubt or Doubt(evidence.seen, evidence.disagreed)
     low, high = share_bounds(evidence.disagreed, evidence.seen, tail)
     _, may_high = share_bounds(doubt.differ, doubt.seen, tail)
@@ -209,12 +214,19 @@ def judge(
     if missing is not None:
         all_high = np.maximum(may_high, share_bounds(missing.differ, missing.seen, tail)[1])
     steps_low = cost_bounds.steps_low() / costs.mistake_cost
+    all_steps_low = steps_low
+    if missing_cost_bounds is not None:
+        all_steps_low = missing_cost_bounds.steps_low() / costs.mistake_cost
+    endless = costs.thresholds
+    if endless_cost_bounds is not None:
+        endless = np.minimum(endless, endless_cost_bounds.steps_low() / costs.mistake_cost)
     pairs = []
     for i, j in pair_indices(stage_count):
         threshold_low = float(steps_low[i, j])
         threshold = float(costs.thresholds[i, j])
         may_share = doubt.differ[i, j] / doubt.seen[i, j]
-        unsure = (threshold - threshold_low) * math.sqrt(doubt.seen[i, j])
+        limit = float(endless[i, j])
+        unsure = max(limit - threshold_low, 0.0) * math.sqrt(doubt.seen[i, j])
         pairs.append(
             Pair(
                 shallow=i,
@@ -228,9 +240,9 @@ def judge(
                 threshold=threshold,
                 threshold_low=threshold_low,
                 credible_level=float(credible[i, j]),
-                verdict=_class(threshold_low, may_high[i, j], threshold, may_share),
-                more_rows_settle=rows_needed(may_share, threshold, tail, unsure),
-                whatever_missing=bool(threshold_low > all_high[i, j]),
+                verdict=_class(threshold_low, may_high[i, j], limit, may_share),
+                more_rows_settle=rows_needed(may_share, limit, tail, unsure),
+                whatever_missing=bool(min(threshold_low, all_steps_low[i, j]) > all_high[i, j]),
             )
         )
     recommended = rule_choice(shares, costs.thresholds)
@@ -257,11 +269,11 @@ def judge(
     )
 
 
-def _class(threshold_low: float, may_high: float, threshold: float, may_share: float) -> str:
+def _class(threshold_low: float, may_high: float, limit: float, may_share: float) -> str:
     """Certain, too few rows (the shares as seen would do), or not knowable however many rows."""
     if threshold_low > may_high:
         return CERTAIN
-    return TOO_FEW_ROWS if passes(threshold, may_share) else NOT_KNOWABLE
+    return TOO_FEW_ROWS if passes(limit, may_share) else NOT_KNOWABLE
 
 
 def pair_tail(level: float, stage_count: int, shared: bool, families: int) -> float:

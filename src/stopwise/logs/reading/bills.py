@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _SUMS = ("total", "known", "bad")
 """What a database adds up of every stage's costs."""
 
+_LARGEST = 1e290
+"""Bounds of means are some times larger than the sums they come from, and must be numbers too."""
+
 _MOST_ROWS = 250_000
 """Rows from which the spread is taken: more would hardly make the intervals narrower."""
 
@@ -100,7 +103,7 @@ def check_bills(log: Log, table: pl.DataFrame) -> None:
     for at, stage in enumerate(log.stages):
         bad = int(table[f"bad{at}"].sum() or 0) if f"bad{at}" in table.columns else 0
         total = table[f"total{at}"].fill_null(0)
-        if bad or not math.isfinite(float(total.sum())):
+        if bad or not abs(float(total.sum())) <= _LARGEST:
             raise StopwiseError(
                 f"costs of {stage}: not all are numbers, or they are too large to be added up;"
                 " correct them or give --costs 1,2,..."
@@ -183,10 +186,10 @@ def _spreads(log: Log, rows: int, free_stages: set[int]) -> tuple[dict[str | Non
         kept = costs > 0
         if at in free_stages:
             kept |= table[f"free{at}"].to_numpy().astype(bool)
-        spreads: dict[str | None, Spread] = {None: _spread(costs[kept])}
+        spreads: dict[str | None, Spread] = {None: spread_of(costs[kept])}
         if by_segment:
             for name in {name for name in names.tolist() if name is not None}:
-                spreads[name] = _spread(costs[kept & (names == name)])
+                spreads[name] = spread_of(costs[kept & (names == name)])
         found.append(spreads)
     return tuple(found)
 
@@ -243,8 +246,12 @@ def _called(log: Log, at: int) -> Any:
     return polars.any_horizontal(polars.col(f"k{at}"), *answered)
 
 
-def _spread(costs: FloatArray) -> Spread:
-    """Costs rounded down to a thousandth of themselves, and how often each occurs."""
+def spread_of(costs: FloatArray) -> Spread:
+    """Costs rounded down to a thousandth of themselves, and how often each occurs.
+
+    >>> spread_of(np.array([2.0, 0.0, 2.0])).number
+    array([1., 2.])
+    """
     steps = np.full(len(costs), -np.inf)
     positive = costs > 0
     steps[positive] = np.floor(np.log(costs[positive]) * STEPS)

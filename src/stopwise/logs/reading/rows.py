@@ -91,6 +91,19 @@ class LogRows:
         """Whether each stage costs what it costs by itself."""
         return self.calls == "alone"
 
+    @property
+    def billed(self) -> bool:
+        """Whether what a stage costs differs from item to item."""
+        return bool((self.bills != np.asarray(self.own)).any())
+
+    def answered_at(self, stage: int) -> IntArray:
+        """Which stage answers each item when stopping at one: another where it goes on."""
+        answered = np.full(len(self.codes), stage, dtype=np.int64)
+        goes_on = (self.codes[:, stage] < 0) & (self.answers[:, stage] >= 0)
+        for deeper in range(len(self.stages) - 1, stage, -1):
+            answered[goes_on & (self.codes[:, deeper] >= 0)] = deeper
+        return answered
+
     def observations(self) -> Observations:
         """The rows with what stands beside them, as everything per item takes them."""
         return Observations(self.labels, self.codes, self.confidences, self.features)

@@ -252,8 +252,10 @@ def shallower_sentence(verdict: Verdict, readings: Readings) -> str | None:
     _, shallower = sides(verdict)
     other = f"another {shallower} stage" if verdict.alone else f"another stage before {names[at]}"
     which = names[0] if at == 1 else f"{names[0]}, or {other},"
+    labels = readings.labels_to_settle
+    how_many = f" with about {counted(labels, 'label')}" if labels else ""
     return (
         f"Not knowable without labels: {which} may be enough; then up to"
         f" {amount(spent[at] - spent[0])} per item is overspent at {names[at]}. `stopwise audit`"
-        " settles it with few labels."
+        f" settles it{how_many}."
     )

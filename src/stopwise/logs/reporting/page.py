@@ -153,7 +153,8 @@ def _question(verdict: Verdict) -> str:
 def _knowable(analysis: Findings) -> str:
     verdict = analysis.verdict
     items = [
-        (pair.verdict, words.pair_sentence(verdict, pair)) for pair in words.key_pairs(verdict)
+        (pair.verdict, words.pair_sentence(verdict, pair))
+        for pair in words.key_pairs(verdict, analysis.readings)
     ]
     cards = []
     for certain, title, colour in (
@@ -234,7 +235,7 @@ def _what_ifs(analysis: Findings) -> str | None:
         f"<li>{escape(words.what_if_sentence(analysis.verdict, change))}</li>"
         for change in words.key_changes(analysis)
     )
-    return section("If the cascade were another", f"<ul>{items}</ul>")
+    return section(words.WHAT_IF_TITLE, f"<ul>{items}</ul>")
 
 
 def _segments(analysis: Findings) -> str | None:

@@ -50,5 +50,6 @@ summary{cursor:pointer;font-weight:600}
 @media print{body{background:#fff}
 header,section,details{break-inside:avoid;border:none;padding:8px 0}}
 @media (max-width:640px){header,section,details{padding:18px 16px}h1{font-size:20px}
-.grid,.two{grid-template-columns:1fr}}
+.grid,.two{grid-template-columns:1fr}
+td{padding-right:10px}td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:84px}}
 """

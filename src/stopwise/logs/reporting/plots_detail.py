@@ -106,7 +106,7 @@ def frequent_switches(
 def disagreement_over_time(analysis: Findings) -> str:
     """The disagreement in each part of the log, of the pairs that are worth a sentence."""
     names = analysis.verdict.stages
-    pairs = [(pair.shallow, pair.deep) for pair in key_pairs(analysis.verdict)]
+    pairs = [(pair.shallow, pair.deep) for pair in key_pairs(analysis.verdict, analysis.readings)]
     values = [part.disagreement for part in analysis.over_time]
     finite = [float(v[i, j]) for v in values for i, j in pairs if not math.isnan(v[i, j])]
     frame = _TimeFrame(analysis, min(1.0, max([*finite, 0.02]) * 1.15), "disagreement over the log")

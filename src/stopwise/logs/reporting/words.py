@@ -12,11 +12,13 @@ from stopwise.logs.judging.what_if import WhatIf
 from stopwise.logs.reporting.headline import sides
 
 
-def key_pairs(verdict: Verdict) -> list[Pair]:
-    """The pairs worth a sentence: all of a short cascade, else those of the recommended stage."""
+def key_pairs(verdict: Verdict, readings: Readings) -> list[Pair]:
+    """The pairs worth a sentence: all of a short cascade, else those of the headline's stage."""
     if len(verdict.pairs) <= 3:
         return list(verdict.pairs)
-    return [pair for pair in verdict.pairs if verdict.recommended in (pair.shallow, pair.deep)]
+    at = readings.headline_stage
+    at = verdict.recommended if at is None else at
+    return [pair for pair in verdict.pairs if at in (pair.shallow, pair.deep)]
 
 
 def key_changes(analysis: Findings) -> list[WhatIf]:
@@ -98,6 +100,10 @@ def range_kind(here: MistakeCostRange, verdict: Verdict) -> str:
         return f"not knowable: {unknown}; too few rows, or too close, to rule out {deeper} ones"
     until = "" if sure >= here.end else f" (below {amount(sure)})"
     return f"not knowable: {unknown}; nothing {deeper} pays, for certain{until}"
+
+
+WHAT_IF_TITLE = "If the cascade were another: where the paper's rule would stop"
+"""What changes of the cascade do is judged by that rule alone, whatever the headline rests on."""
 
 
 def what_if_sentence(verdict: Verdict, change: WhatIf) -> str:

@@ -45,7 +45,15 @@ def with_measured_costs(
         min(own, mean_low(*_sums_of(sums, "" if fair else "full:", at), tail))
         for at, own in enumerate(bounds.own)
     ]
-    return replace(bounds, low=tuple(low), high=(math.inf,) * stage_count, measured=True)
+    kept_low = None
+    if bounds.kept_low is not None:
+        # Sums do not tell what a stage cost on the items on which one before it was silent. It may
+        # be all that it cost, so that nothing is left where that happens.
+        never = bounds.kept_low == np.asarray(bounds.own)
+        kept_low = np.where(never, np.asarray(low), 0.0)
+    return replace(
+        bounds, low=tuple(low), high=(math.inf,) * stage_count, measured=True, kept_low=kept_low
+    )
 
 
 def _sums_of(sums: Mapping[str, float], kind: str, stage: int) -> tuple[float, float, float]:

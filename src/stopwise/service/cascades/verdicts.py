@@ -150,7 +150,7 @@ def _bounds_of(counts: PatternCounts | None, settings: LogSettings, goes_on: boo
         return CostBounds(own, own, False, own)
     if counts is not None:
         return costs_of(counts, settings)[1]
-    return CostBounds(own, own, False, own, np.triu(np.ones((len(own), len(own))), 1))
+    return CostBounds(own, own, False, own, kept_low=np.zeros((len(own), len(own))))
 
 
 def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCounts | None:
