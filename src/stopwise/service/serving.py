@@ -126,7 +126,10 @@ async def serve_until(
     running = asyncio.create_task(server.serve())
     stopped = asyncio.create_task(stop.wait())
     try:
-        while not (service.serving or running.done() or stop.is_set()):
+        # The server starts the service before it listens: a client that comes at once is refused.
+        while not (running.done() or stop.is_set()):
+            if service.serving and await _listens(limits.host, limits.port):
+                break
             await asyncio.sleep(0.01)
         if service.serving:
             on_ready(service)
@@ -143,3 +146,12 @@ async def serve_until(
         stopped.cancel()
     if running.done():
         running.result()
+
+
+async def _listens(host: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
