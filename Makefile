@@ -43,10 +43,9 @@ demo: setup  ## reproduce the whole paper at full size into out/paper
 check: setup lint  ## an answer in under a minute: lint, types, direction of imports, the quick tests
 	@$(BIN)/python -m pytest -n 2 -m "not slow" --deselect src/stopwise/__init__.py $(QUICK)
 
-# Three at a time: on two cores, a test that waits for a server or a database leaves one free.
 test: setup style browser  ## lint, types, direction of imports, all tests
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync types types-outside imports kernels
-	@$(BIN)/python -m pytest -n 3 --dist worksteal
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 docs: setup  ## build the documentation site into site/
 	@$(BIN)/mkdocs build --strict --quiet && echo "the site is in site/index.html"

@@ -377,9 +377,9 @@ class Learner:
         if self._books.queue is not None:
             self._books.queue.flush()
 
-    def keep_promise(self) -> None:
+    def wait_as_durable(self) -> None:
         """The same where the store's durability is "round"; else, no round is late afterwards."""
-        self._books.ledger.keeper.keep_promise()
+        self._books.ledger.keeper.wait_as_durable()
 
     @property
     def store_status(self) -> StoreStatus:

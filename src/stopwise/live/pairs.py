@@ -93,7 +93,7 @@ def pair_number(i: int, j: int) -> int:
 
 
 def pair_count(stage_count: int) -> int:
-    """How many pairs `count` stages have.
+    """How many pairs there are of this many stages.
 
     >>> pair_count(3)
     3

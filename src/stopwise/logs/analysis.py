@@ -188,7 +188,7 @@ def analyze_evidence(
     if chosen.truth is not None or chosen.segment is not None:
         raise StopwiseError("evidence has no columns: leave out truth and segment")
     if chosen.costs is None:
-        raise StopwiseError("costs: not given; give each stage's own cost with --costs 1,2,...")
+        raise StopwiseError("costs: not given; give each stage's own cost with costs=[1, 2, ...]")
     stages = chosen.stages or tuple(f"stage {i + 1}" for i in range(evidence.stage_count))
     if len(stages) != evidence.stage_count:
         raise fail(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stopwise.checks import fail, whole_number
+from stopwise.checks import fail, take_plain_numbers, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 
@@ -44,10 +44,7 @@ class Policy(ABC):
         >>> UssUcb(alpha=np.float32(0.5)).label(), UssUcb(alpha=np.float64(0.51)).label()
         ('uss-ucb', 'uss-ucb:alpha=0.51')
         """
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if isinstance(value, np.generic):
-                object.__setattr__(self, field.name, value.item())
+        take_plain_numbers(self)
 
     @abstractmethod
     def _depth_probabilities(self, evidence: Evidence, round: int, costs: Costs) -> FloatArray:

@@ -77,20 +77,19 @@ def test_waits_that_cannot_be_seen_are_taken_to_be_like_those_that_can():
 
 
 def test_the_clock_of_a_stage_does_not_grow_with_the_calls_that_are_open():
-    """Figures of the same run, so that a slow machine slows both alike."""
+    """The least of a few runs: what other programs take of the processor is in all but that."""
 
-    def mean(calls: int) -> float:
+    def seconds(calls: int) -> float:
         async def ask():
             await asyncio.gather(*(cascade.answer_async(item) for item in range(calls)))
 
         stages = [Stage("busy", busy, 0.004), Stage("last", str, 1)]
         cascade = Cascade(stages, "fixed:stage=0", mistake_cost=9, costs="clock")
-        for _ in range(3):
-            asyncio.run(ask())
-        return cascade.learner.report().spent / calls / 3
+        asyncio.run(ask())
+        return cascade.learner.report().spent / calls
 
-    # Each waits for the turns of 150 others: 300 ms, of which a share of a turn was counted.
-    assert mean(150) < 10 * mean(1)
+    # Each waits for the turns of 150 others: 300 ms, of which half was counted.
+    assert min(seconds(150) for _ in range(5)) < 15 * min(seconds(1) for _ in range(5))
 
 
 def test_elapsed_counts_the_wait_for_a_thread():

@@ -109,7 +109,7 @@ class Keeper:
             if wait:
                 queue.catch_up()
 
-    def keep_promise(self) -> None:
+    def wait_as_durable(self) -> None:
         """Wait for all rounds where durability is "round"; else until none of them is late."""
         queue = self.queue
         if queue is None:

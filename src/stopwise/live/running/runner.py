@@ -187,7 +187,7 @@ class RoundRunner:
     def wait_for_store(self) -> bool:
         """Wait until all rounds that have ended are kept, where the store is to be waited for."""
         try:
-            self.learner.keep_promise()
+            self.learner.wait_as_durable()
         except Exception as error:  # noqa: BLE001
             _warn_lost(error)
             return False

@@ -144,7 +144,7 @@ def _labelled(
     if not labels:
         return nobody, nobody, ()
     if rows.truth is None:
-        raise StopwiseError("labels: give the column of right answers with --truth")
+        raise StopwiseError("labels: give the column of right answers with truth=... (--truth)")
     index = np.flatnonzero(differing(rows) & (rows.truth >= 0))
     if 0 <= labels < len(index):
         index = np.random.default_rng(seed).choice(index, labels, replace=False)

@@ -120,7 +120,7 @@ def no_costs(stages: list[str], where: str) -> StopwiseError:
     """The refusal of a log without costs."""
     return StopwiseError(
         f"costs: not given for {', '.join(stages)}; give each stage's own cost with"
-        f" --costs 1,2,..., or have them in the log as {where}"
+        f" costs=[1, 2, ...] (--costs 1,2,...), or have them in the log as {where}"
     )
 
 

@@ -171,7 +171,9 @@ def replay(
     chosen = make_policy(policy)
     scorer = Scorer(rows)
     if chosen.name == "oracle" and scorer.optimal_stage is None:
-        raise StopwiseError("policy oracle: give --truth, which alone can tell it the best stage")
+        raise StopwiseError(
+            "policy oracle: give truth (--truth), which alone can tell it the best stage"
+        )
     ready = with_oracle_stage(chosen, scorer.optimal_stage or 0).for_horizon(length)
     runs = list(_runs(rows, ready, order, length, replications, seed, jobs, progress))
     outcome, over_time = summarise(chosen.label(), scorer, runs)

@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from stopwise.decisions import optimal_stage
 from stopwise.service.example.detectors import COSTS, MISTAKE_COST
 from stopwise.service.example.texts import Text
 
@@ -126,5 +127,5 @@ def truth_of(texts: Sequence[Text], detectors: Mapping[str, Callable[[str], str]
     for name, error in zip(names, errors, strict=True):
         spent += COSTS[name]
         totals.append(spent + MISTAKE_COST * error)
-    best = names[min(range(len(names)), key=totals.__getitem__)]
+    best = names[optimal_stage([total / MISTAKE_COST for total in totals])]
     return Truth(names, errors, tuple(totals), best, len(texts))

@@ -27,23 +27,19 @@ def run_many(
     states: NDArray[np.uint64],
     result: NDArray[np.int64],
 ) -> None:
-    """Call `rule(seen, disagreed, thresholds, round, depths)` in every round; it fills `depths`."""
+    """Call `rule(seen, disagreed, thresholds, round, chances)` every round; it fills `chances`."""
     outputs, rows, cumulative = tables.outputs, tables.rows, tables.cumulative
     stages = len(thresholds)
     for replication in range(len(states)):
         seen = np.zeros(thresholds.shape, dtype=np.int64)
         disagreed = np.zeros(thresholds.shape, dtype=np.int64)
         counts = np.zeros(stages, dtype=np.int64)
-        depths = np.zeros(stages)
+        chances = np.zeros(stages)
         at = 0
         for t in range(grid[-1]):
-            depths[:] = 0.0
-            rule(seen, disagreed, thresholds, t + 1, depths)
-            left = uniform(states[replication]) * depths.sum()
-            depth = 0
-            while depth < stages - 1 and left >= depths[depth]:
-                left -= depths[depth]
-                depth += 1
+            chances[:] = 0.0
+            rule(seen, disagreed, thresholds, t + 1, chances)
+            depth = draw(chances, uniform(states[replication]))
             k = next_class(rows, cumulative, t, states[replication])
             for j in range(1, depth + 1):
                 for i in range(j):

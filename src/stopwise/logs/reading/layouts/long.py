@@ -82,8 +82,8 @@ def _stages(
     found = collect(frame.select(stage_of.unique().sort()), name).to_series().drop_nulls().to_list()
     if settings.stages is None:
         raise StopwiseError(
-            "stages: not given; name them in order, cheapest first, with --stages a,b,c"
-            f" (in column {settings.stage_column!r}: {listed(found)})"
+            'stages: not given; name them in order, cheapest first, with stages=["a", "b", "c"]'
+            f" (--stages a,b,c); in column {settings.stage_column!r}: {listed(found)}"
         )
     for stage in settings.stages:
         if stage not in found:

@@ -76,7 +76,7 @@ def wide_stages(
         if len(stages) < 2:
             raise StopwiseError(
                 "stages: not given; name the columns of the stages in order, cheapest first, with"
-                f" --stages a,b,c (columns here: {listed(types)})"
+                f' stages=["a", "b", "c"] (--stages a,b,c); columns here: {listed(types)}'
             )
     for stage in stages:
         if stage not in types:
