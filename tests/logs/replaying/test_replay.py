@@ -136,7 +136,7 @@ def test_compiled_and_plain_loops_agree_in_law():
 
 
 def test_oracle_needs_truth(log):
-    with pytest.raises(StopwiseError, match="give --truth"):
+    with pytest.raises(StopwiseError, match="give truth"):
         replay(log, "oracle", **GIVEN, replications=1)
     found = replay(log, "oracle", **GIVEN, truth="truth", replications=1)
     assert found.outcomes[0].regret == pytest.approx(0)

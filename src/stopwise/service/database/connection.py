@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from stopwise.checks import StopwiseError
+from stopwise.live.stores.databases.sqlite_connection import use_journal
 from stopwise.service.database.schema import MIGRATIONS
 
 DatabaseRow = tuple[Any, ...]
@@ -90,7 +91,7 @@ class SqliteDatabase:
             self._connection = sqlite3.connect(
                 path, timeout=patience, isolation_level=None, check_same_thread=False
             )
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            use_journal(self._connection, patience)
             self._connection.execute("PRAGMA synchronous = NORMAL")
             with self.transaction() as work:
                 work.run("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY)")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stopwise.live import Learner, SqliteStore
+from stopwise.live.stores.databases.sqlite_connection import SqliteConnection, use_journal
 
 START = """
 import os, subprocess, sys
@@ -109,3 +113,51 @@ def test_rounds_stay_when_another_process_closes_the_file(story: str, tmp_path: 
     with Learner([0, 1], "fixed:stage=1", store=store) as learner:
         assert learner.rounds == 40
         assert len(list(store.read_rounds())) == 40
+
+
+class Refusing:
+    """A connection that is refused a number of times, as one of two is that make the journal."""
+
+    def __init__(self, times: int, code: int) -> None:
+        self.times, self.code = times, code
+
+    def execute(self, sql: str) -> None:
+        if self.times:
+            self.times -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = self.code
+            raise error
+
+
+def test_the_journal_is_asked_for_again() -> None:
+    busy: Any = Refusing(3, sqlite3.SQLITE_BUSY)
+    use_journal(busy, 60.0)
+    assert busy.times == 0
+    for patience, code in ((60.0, sqlite3.SQLITE_IOERR), (-1.0, sqlite3.SQLITE_BUSY)):
+        other: Any = Refusing(3, code)
+        with pytest.raises(sqlite3.OperationalError):
+            use_journal(other, patience)
+        assert other.times == 2
+
+
+def test_a_new_file_is_opened_by_many_at_the_same_moment(tmp_path: Path) -> None:
+    """One in 60 of such files refused somebody ("database is locked")."""
+    for number in range(100):
+        together = threading.Barrier(4)
+        errors: list[Exception] = []
+
+        def open_it(path: Path, together: Any = together, errors: Any = errors) -> None:
+            together.wait()
+            try:
+                SqliteConnection(path, 60.0, sync=False).close()
+            except sqlite3.Error as error:
+                errors.append(error)
+
+        threads = [
+            threading.Thread(target=open_it, args=(tmp_path / f"{number}.db",)) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ class SqliteConnection(DatabaseConnection):
         )
         try:
             self._connection.execute("PRAGMA trusted_schema = OFF")
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            use_journal(self._connection, patience)
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
             self.place = SqlitePlace(path, self._has_all_pages)
         except BaseException:
@@ -72,6 +73,28 @@ class SqliteConnection(DatabaseConnection):
         # Another connection: this one's cache would hide what is missing.
         with closing(sqlite3.connect(self._path)) as other:
             return other.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+
+
+def use_journal(connection: sqlite3.Connection, patience: float) -> None:
+    """Have writers and readers stand in nobody's way (write-ahead log).
+
+    Of two that ask for it in a new file at the same moment SQLite refuses one without waiting,
+    whatever its timeout; asked again, it finds the journal there.
+
+    >>> connection = sqlite3.connect(":memory:")
+    >>> use_journal(connection, 1.0)
+    >>> connection.close()
+    """
+    end = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.001)
+        else:
+            return
 
 
 def leave_open(connection: object) -> None:
