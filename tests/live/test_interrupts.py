@@ -128,7 +128,7 @@ def test_rounds_that_are_dropped_are_counted_when_the_next_begins() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_rounds_that_the_parent_dropped_are_not_the_childs() -> None:
-    learner = Learner(STAGES, mistake_cost=10, run_budget=100)
+    learner = Learner(STAGES, "fixed", mistake_cost=10, run_budget=100)
     budgets = learner._books.ledger.budgets
     still_open = learner.begin()
     learner.begin().observe(0)
