@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 LOCKED := --require-hashes --no-deps -r requirements/dev.lock
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup browser demo check test bench clients lint style types types-outside imports kernels docs pictures format lock clean
+.PHONY: help setup browser demo check test bench clients lint style types imports kernels docs pictures format lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,7 +44,7 @@ check: setup lint  ## an answer in under a minute: lint, types, direction of imp
 	@$(BIN)/python -m pytest -n 2 -m "not slow" --deselect src/stopwise/__init__.py $(QUICK)
 
 test: setup style browser  ## lint, types, direction of imports, all tests
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync types types-outside imports kernels
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync types imports kernels
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 docs: setup  ## build the documentation site into site/
@@ -62,7 +62,7 @@ clients: setup  ## real clients against the service, in an environment of their 
 	@$(BIN)/python benchmarks/clients.py
 
 lint: setup style
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync types types-outside imports
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync types imports
 
 style: setup
 	@$(BIN)/ruff check .
@@ -73,9 +73,6 @@ kernels:
 
 types:
 	@$(BIN)/mypy
-
-types-outside:
-	@$(BIN)/mypy --config-file tests/mypy.ini
 
 imports:
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports

@@ -21,6 +21,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+from stopwise.estimating import difficulty  # noqa: E402
 from stopwise.lazy import MissingPackageError  # noqa: E402
 
 # No test may fail because the machine is busy. In continuous integration examples are the same in
@@ -84,6 +85,19 @@ def registry_as_it_was() -> Generator[None]:
     if name in sys.modules:
         sys.modules[name]._registered.clear()
         sys.modules[name]._registered.update(before)
+
+
+@pytest.fixture(autouse=True)
+def short_walks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine tenths of the time of `analyze` go into the walks of the estimate.
+
+    A test that asks for something else is content with a rough estimate. Examples print what users
+    see, and tests of the estimate itself are marked `full_estimate`.
+    """
+    sys.modules["stopwise.estimating.estimate"]._estimated.cache_clear()
+    example = isinstance(request.node, pytest.DoctestItem)
+    if not example and request.node.get_closest_marker("full_estimate") is None:
+        monkeypatch.setattr(difficulty, "STEPS", 4 * difficulty.KEEP_EVERY)
 
 
 @pytest.hookimpl(wrapper=True)

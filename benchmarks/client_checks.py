@@ -82,6 +82,13 @@ def openai_checks(url: str) -> dict[str, Callable[[], object]]:
         need(answer.choices[0].message.content == "three plain words", answer)
         need(answer.usage is not None and answer.usage.total_tokens == 120, answer.usage)
 
+        async def awaited() -> Any:
+            async with openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as other:
+                return await other.chat.completions.create(model=MODEL, messages=asked("plain"))
+
+        answer = asyncio.run(awaited())
+        need(answer.choices[0].message.content == "three plain words", answer)
+
     def streamed() -> None:
         chunks = list(create(model=MODEL, messages=asked("plain"), stream=True))
         text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
@@ -99,6 +106,11 @@ def openai_checks(url: str) -> dict[str, Callable[[], object]]:
         answer = create(model=MODEL, messages=asked("tools"), tools=given)
         call: Any = next(iter(answer.choices[0].message.tool_calls or ()), None)
         need(call is not None and call.function.arguments == '{"city": "Rome"}', answer)
+        chunks = list(create(model=MODEL, messages=asked("tools"), tools=given, stream=True))
+        parts = [p for c in chunks for o in c.choices for p in o.delta.tool_calls or ()]
+        text = "".join(p.function.arguments or "" for p in parts if p.function)
+        need(text == '{"city": "Rome"}', chunks)
+        need(chunks[-1].choices[0].finish_reason == "tool_calls", chunks[-1])
 
     def schema() -> None:
         answer = client.chat.completions.parse(
@@ -115,9 +127,21 @@ def openai_checks(url: str) -> dict[str, Callable[[], object]]:
         fails(lambda: create(model=MODEL, messages=asked("status 429")), openai.RateLimitError)
         fails(lambda: create(model=MODEL, messages=asked("status 500")), openai.InternalServerError)
 
+        def streams(text: str) -> object:
+            return list(create(model=MODEL, messages=asked(text), stream=True))
+
+        fails(lambda: streams("status 400"), openai.BadRequestError)
+        fails(lambda: streams("status 500"), openai.InternalServerError)
+        # A stream that breaks off is no short answer.
+        fails(lambda: streams("break off"), openai.APIError)
+
     def timeouts() -> None:
         quick = client.with_options(timeout=0.3).chat.completions.create
         fails(lambda: quick(model=MODEL, messages=asked("slow")), openai.APITimeoutError)
+        fails(
+            lambda: list(quick(model=MODEL, messages=asked("slow"), stream=True)),
+            openai.APITimeoutError,
+        )
 
     return {
         "plain": plain, "streamed": streamed, "usage": usage, "tools": tools,
@@ -157,6 +181,10 @@ def langchain_checks(url: str) -> dict[str, Callable[[], object]]:
     def tools() -> None:
         found = chat.bind_tools([TOOL]).invoke("tools").tool_calls
         need(found[0]["name"] == "find" and found[0]["args"] == {"city": "Rome"}, found)
+        whole: Any = None
+        for chunk in chat.bind_tools([TOOL]).stream("tools"):
+            whole = chunk if whole is None else whole + chunk
+        need(whole.tool_calls[0]["args"] == {"city": "Rome"}, whole)
 
     def schema() -> None:
         found = chat.with_structured_output(Place).invoke("json")
@@ -170,6 +198,8 @@ def langchain_checks(url: str) -> dict[str, Callable[[], object]]:
         fails(lambda: chat.invoke("status 400"), openai.BadRequestError)
         fails(lambda: chat.invoke("status 429"), openai.RateLimitError)
         fails(lambda: chat.invoke("status 500"), openai.InternalServerError)
+        fails(lambda: list(chat.stream("status 500")), openai.InternalServerError)
+        fails(lambda: list(chat.stream("break off")), openai.APIError)
 
     def timeouts() -> None:
         fails(lambda: model(timeout=0.3).invoke("slow"), openai.APITimeoutError)
@@ -207,6 +237,10 @@ def litellm_checks(url: str) -> dict[str, Callable[[], object]]:
     def tools() -> None:
         found = ask("tools", tools=[TOOL]).choices[0].message.tool_calls[0].function
         need((found.name, json.loads(found.arguments)) == ("find", {"city": "Rome"}), found)
+        chunks = list(ask("tools", tools=[TOOL], stream=True))
+        parts = [p for c in chunks for o in c.choices for p in o.delta.tool_calls or ()]
+        text = "".join(p.function.arguments or "" for p in parts)
+        need(json.loads(text) == {"city": "Rome"}, text)
 
     def schema() -> None:
         found = ask("json", response_format=Place).choices[0].message.content
@@ -222,6 +256,7 @@ def litellm_checks(url: str) -> dict[str, Callable[[], object]]:
         # A 502: what is behind the service failed.
         fails(lambda: ask("status 500"), litellm.BadGatewayError, litellm.APIError,
               litellm.InternalServerError)  # fmt: skip
+        fails(lambda: list(ask("break off", stream=True)), Exception)
 
     def timeouts() -> None:
         fails(lambda: ask("slow", timeout=0.3), litellm.Timeout)

@@ -54,6 +54,8 @@ async def chat(request: web.Request) -> web.StreamResponse:
     text = str(body["messages"][-1]["content"])
     if text == "slow":
         await asyncio.sleep(2)
+        if request.transport is None or request.transport.is_closing():
+            return web.Response()  # nobody waits any more
     if text.startswith("status "):
         error = {"message": "as asked for", "type": "test", "param": None, "code": None}
         return web.json_response({"error": error}, status=int(text.removeprefix("status ")))
@@ -84,7 +86,11 @@ async def chat(request: web.Request) -> web.StreamResponse:
     chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
     if (body.get("stream_options") or {}).get("include_usage"):
         chunks.append({**head, "choices": [], "usage": USAGE})
-    for chunk in chunks:
+    for number, chunk in enumerate(chunks):
+        if text == "break off" and number == 2:
+            assert request.transport is not None
+            request.transport.abort()
+            return response
         await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
     await response.write(b"data: [DONE]\n\n")
     await response.write_eof()

@@ -25,7 +25,14 @@ from types import MappingProxyType
 from typing import Any
 
 import postgres_server
-from kill_test import STAGES, Losses, processes, read_acknowledged, refuse_gaps
+from kill_test import (
+    STAGES,
+    Losses,
+    acknowledge,
+    processes,
+    read_acknowledged,
+    refuse_gaps,
+)
 
 from stopwise import Evidence
 from stopwise.live import Learner, PostgresStore, StoreError
@@ -134,14 +141,14 @@ def work(url: str, seed: int, folder: Path, durability: Durability) -> None:
         for _ in range(round.depth + 1):
             round.observe(rng.choice("xxxy"))
         number += 1
+        begun = time.monotonic()
         try:
             round.end()
         except StoreError:  # it stays queued
             time.sleep(0.01)
             continue
         assert round.record is not None
-        at = time.monotonic()
-        os.write(file, f"{round.record.writer} {round.record.sequence} {at:.6f}\n".encode())
+        acknowledge(file, (round.record.writer, round.record.sequence), begun)
         time.sleep(rng.uniform(0, 0.002))
     deadline = time.monotonic() + 60
     while learner.store_status.queued and time.monotonic() < deadline:

@@ -30,6 +30,7 @@ from stopwise import Evidence
 from stopwise.live import Learner, PostgresStore, RoundLog, SqliteStore
 from stopwise.live.stores.base import Durability, Store
 
+Name = tuple[int, int]  # writer and sequence
 STAGES = {"a": 0.0, "b": 0.1, "c": 0.1}
 
 
@@ -60,10 +61,15 @@ def work(
         round = learner.begin()
         for _ in range(round.depth + 1):
             round.observe(rng.choice("xxxy"))
+        begun = time.monotonic()  # this clock is the same in all processes of a machine
         round.end()
-        # This clock is the same in all processes of a machine.
-        at = time.monotonic()
-        os.write(file, f"{learner._books.writer} {round.sequence} {at:.6f}\n".encode())
+        acknowledge(file, (learner._books.writer, round.sequence), begun)
+
+
+def acknowledge(file: int, name: Name, begun: float) -> None:
+    """Note that a round has ended, and when ending it began."""
+    times = f"{begun:.6f} {time.monotonic():.6f}"
+    os.write(file, f"{name[0]} {name[1]} {times}\n".encode())
 
 
 def kill_often(
@@ -114,14 +120,14 @@ def kill_often(
     return kept + len(acknowledged), losses
 
 
-Name = tuple[int, int]  # writer and sequence
-Acknowledged = dict[Name, float]  # when each round was
+Times = tuple[float, float]  # when ending a round began, and when it was acknowledged
+Acknowledged = dict[Name, Times]
 
 
 def read_acknowledged(file: Path) -> Acknowledged:
     """What a child has acknowledged; a line cut short was not."""
     lines = [line.split() for line in file.read_text().split("\n")[:-1]]
-    return {(int(writer), int(sequence)): float(at) for writer, sequence, at in lines}
+    return {(int(name[0]), int(name[1])): (float(a), float(b)) for *name, a, b in lines}
 
 
 class Losses:
@@ -132,15 +138,20 @@ class Losses:
         self.kills = 0
         self.ages: list[float] = []  # of the oldest at each kill
         self.spans: list[float] = []  # from the oldest to the newest at each kill
+        # The same less the time that ending the newest took: a process that had to wait for its
+        # turn between ending a round and looking at the clock does not count here.
+        self.sure: list[float] = []
 
-    def add(self, killed: float, lost: Iterable[float]) -> None:
-        """Note which rounds one kill has cost, by when they were acknowledged."""
+    def add(self, killed: float, lost: Iterable[Times]) -> None:
+        """Note which rounds one kill has cost, by when they ended."""
         times = sorted(lost)
         self.kills += 1
         self.rounds += len(times)
         if times:
-            self.ages.append(killed - times[0])
-            self.spans.append(times[-1] - times[0])
+            oldest = min(at for _, at in times)
+            self.ages.append(killed - oldest)
+            self.spans.append(max(at for _, at in times) - oldest)
+            self.sure.append(max(times[-1][0] - oldest, 0.0))
 
     def __str__(self) -> str:
         if not self.rounds:
@@ -151,7 +162,7 @@ class Losses:
             f" the oldest were acknowledged {1000 * max(ages):.0f} ms before the kill at most"
             f" (half of the times {1000 * ages[len(ages) // 2]:.0f} ms, nine in ten"
             f" {1000 * ages[len(ages) * 9 // 10]:.0f} ms) and {1000 * max(self.spans):.0f} ms"
-            " before the newest"
+            f" before the newest, {1000 * max(self.sure):.0f} ms before ending the newest began"
         )
 
 

@@ -34,6 +34,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,21 +98,24 @@ def all_sides() -> Iterable[Side]:
         yield Side("river", river_rounds(), 300)
     except ImportError:
         print("river is not installed: no ratios", file=sys.stderr)
-    for mode, settings in {**PLAIN, **RENEWING}.items():
-        for stream in STREAMS:
-            try:
-                run = live_rounds(stream, segments=4 if mode.startswith("4") else 1, **settings)
-            except Exception as error:  # noqa: BLE001  # of another release
-                print(f"{mode}: {type(error).__name__}: {error}", file=sys.stderr)
-            else:
-                yield Side(f"{mode}, {stream}", run, 300)
-    yield Side("50 stages, undecided", fifty_stages(), 10)
+    makers: dict[tuple[str, int], Callable[[], Run]] = {
+        (f"{mode}, {stream}", 300): partial(
+            live_rounds, stream, segments=4 if mode.startswith("4") else 1, **settings
+        )
+        for mode, settings in {**PLAIN, **RENEWING}.items()
+        for stream in STREAMS
+    }
+    makers["50 stages, undecided", 10] = fifty_stages
     for stream in ("shallow", "deep"):
-        yield Side(f"SQLite behind, {stream}", kept_rounds(stream), 2000)
-    one_by_one, many = cascades()
-    yield Side("answer", one_by_one, 500)
-    yield Side("answer_many", many, 5000)
-    yield Side("answer_async, 1,000 at once", at_once(), 1000)
+        makers[f"SQLite behind, {stream}", 2000] = partial(kept_rounds, stream)
+    makers["answer", 500] = lambda: cascades()[0]
+    makers["answer_many", 5000] = lambda: cascades()[1]
+    makers["answer_async, 1,000 at once", 1000] = at_once
+    for (name, rounds), maker in makers.items():
+        try:
+            yield Side(name, maker(), rounds)
+        except Exception as error:  # noqa: BLE001  # of another release
+            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 def take_turns(sides: list[Side], turns: int) -> dict[str, float]:

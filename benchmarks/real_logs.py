@@ -4,6 +4,9 @@
         pycld2 vaderSentiment textblob afinn pyspellchecker symspellpy autocorrect scikit-learn
     pip download --no-deps --no-binary :all: vaderSentiment     # its source holds rated texts
     V/bin/python benchmarks/real_logs.py SOURCE_FOLDER OUT_FOLDER [--only choice|final]
+    V/bin/python benchmarks/real_logs.py SOURCE_FOLDER OUT_FOLDER --draw 1   # other models
+
+The source of vaderSentiment is unpacked in SOURCE_FOLDER, with the archive that lies in it.
 
 Kinds: *services* (tools for sentiment, languages and spelling), *crowds* (people who rated texts),
 *exits* (one model, cut short), *families* (one model, several sizes), *tabular* (unlike models),
@@ -31,6 +34,14 @@ from real_texts import (
     spelling,
     weak_labels,
 )  # fmt: skip
+
+_DRAW = [""]
+"""Names another draw of which models stand in a cascade."""
+
+
+def drawn(name: str) -> np.random.Generator:
+    return rng_of(name + _DRAW[0])
+
 
 # ---- tabular data ---------------------------------------------------------------------------
 
@@ -112,7 +123,7 @@ def models() -> dict[str, Callable[[int], Any]]:
 def tabular(name: str) -> Log:
     """Unlike models in an order that is mostly, not always, that of their accuracy."""
     x, y, x_log, y_log = halves(name)
-    rng, made = rng_of("tabular " + name), models()
+    rng, made = drawn("tabular " + name), models()
     usual = list(made)
     number = int(rng.choice([3, 3, 4, 4, 5]))
     chosen = sorted(rng.choice(len(usual), number, replace=False))
@@ -135,7 +146,7 @@ def family(name: str) -> Log:
     from sklearn.preprocessing import StandardScaler
 
     x, y, x_log, y_log = halves(name)
-    rng = rng_of("family " + name)
+    rng = drawn("family " + name)
     number = int(rng.choice([3, 4]))
     if rng.random() < 0.5:
         made = [
@@ -157,7 +168,7 @@ def exits(name: str) -> Log:
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
     x, y, x_log, y_log = halves(name)
-    rng = rng_of("exits " + name)
+    rng = drawn("exits " + name)
     number = int(rng.choice([3, 4, 5]))
     cuts = np.unique(np.geomspace(1 + rng.integers(3), 60, number).astype(int))
     if rng.random() < 0.5:
@@ -204,24 +215,39 @@ def all_logs(source: Path, part: str) -> Iterator[Callable[[], Log]]:
     yield lambda: spelling(int(final), words)
 
 
+def other_draws(part: str, draw: int) -> Iterator[Callable[[], Log]]:
+    """Cascades of other models on the tabular data; of one data set in three, exits or a family."""
+    for at, name in enumerate(FINAL if part == "final" else CHOICE):
+        yield lambda name=name: tabular(name)
+        if (at + draw) % 3 == 0:
+            make = exits if at % 2 else family
+            yield lambda name=name, make=make: make(name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", choices=("choice", "final"))
+    parser.add_argument("--draw", type=int, help="other models on the same tabular data")
     given = parser.parse_args()
+    if given.draw is not None:
+        _DRAW[0] = f" v{given.draw}"
     given.out.mkdir(parents=True, exist_ok=True)
     for part in (given.only,) if given.only else ("choice", "final"):
-        for make in all_logs(given.source, part):
+        makes = all_logs(given.source, part)
+        if given.draw is not None:
+            makes = other_draws(part, given.draw)
+        for make in makes:
             name, kind, codes, sure, truth, costs = make()
-            rng = rng_of("costs " + name)
+            rng = drawn("costs " + name)
             if costs is None:
                 costs = list(np.exp(np.cumsum(rng.uniform(0.2, 1.8, len(codes)))))
             table = np.stack(codes, axis=1)
             kept = {} if sure is None else {"confidences": np.stack(sure, axis=1)}
             np.savez_compressed(
-                given.out / f"{part} {name}.npz", codes=table, truth=truth, costs=np.array(costs),
-                kind=kind, part=part, **kept,
+                given.out / f"{part} {name}{_DRAW[0]}.npz", codes=table, truth=truth,
+                costs=np.array(costs), kind=kind, part=part, **kept,
             )  # fmt: skip
             right = (table == truth[:, None]).mean(axis=0).round(3).tolist()
             print(f"{part:7} {kind:12} {name:34} {len(truth):6} {right}", flush=True)

@@ -22,6 +22,8 @@ from mkdocs.structure.files import File, Files
 DOCS = Path(__file__).parent
 ROOMS = ("policies", "logs", "live", "estimating", "paper", "theory")
 """The rooms whose names are public, beside those of `stopwise` itself."""
+IMPORTED = ("service.client",)
+"""Rooms that the front door does not load: they are imported by their own name."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -85,11 +87,13 @@ def names_page() -> str:
     """Every public name of the package and of its rooms, with its first line."""
     parts = [
         "# Every public name",
-        "`import stopwise as sw` is enough: each name below loads when it is first used.",
+        "`import stopwise as sw` is enough: each name that begins with `sw` loads when it is first"
+        " used. The others are imported by the name that is shown.",
     ]
     pages = pages_by_name()
     for package in packages():
-        title = package.replace("stopwise", "sw", 1) + "."
+        own = package.removeprefix("stopwise.") in IMPORTED
+        title = (package if own else package.replace("stopwise", "sw", 1)) + "."
         module = importlib.import_module(package)
         rows = []
         for name in sorted(public_names(package), key=str.lower):
@@ -105,7 +109,7 @@ def names_page() -> str:
 
 def packages() -> list[str]:
     """All packages whose names are public."""
-    return ["stopwise", *(f"stopwise.{room}" for room in ROOMS)]
+    return ["stopwise", *(f"stopwise.{room}" for room in (*ROOMS, *IMPORTED))]
 
 
 def public_names(package: str) -> list[str]:

@@ -14,8 +14,7 @@ from stopwise.checks import (
     StopwiseError,
     fail,
     finite_number,
-    known_keys,
-    known_settings,
+    known_names,
     known_version,
     parse_json_object,
     positive_number,
@@ -80,11 +79,13 @@ def test_versions():
 
 
 def test_unknown_keys_name_the_nearest():
-    known_keys("problem", ["costs"], ["costs", "rates"])
-    with pytest.raises(StopwiseError, match=r"unknown field 'rate'.*did you mean 'rates'"):
-        known_keys("problem", ["rate"], ["costs", "rates"])
+    known_names("problem", ["costs"], ["costs", "rates"])
+    with pytest.raises(StopwiseError, match=r"^problem: unknown field 'rate'; .* 'rates'[?]$"):
+        known_names("problem", ["rate"], ["costs", "rates"])
     with pytest.raises(StopwiseError, match=r"unknown setting 'zzz'; known are 'mode', 'policy'"):
-        known_settings("Cascade", ["zzz"], ["policy", "mode"])
+        known_names("Cascade", ["zzz"], ["policy", "mode"], "setting")
+    with pytest.raises(StopwiseError, match=r"unknown field 'a'; none is known"):
+        known_names("empty", ["a"], [])
 
 
 objects = st.dictionaries(

@@ -54,6 +54,7 @@ def test_a_simulation_shows_its_regret(result):
     curve = result.to_frame()
     assert curve["round"].to_list() == [point.round for point in result.curve]
     assert curve["mean"][-1] == result.regret.mean
+    assert repr(result) == f"<Simulation of {result}>"
 
 
 def test_curves_share_axes(problem, result):

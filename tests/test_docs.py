@@ -62,6 +62,7 @@ def site_pages():
     return module
 
 
+@pytest.mark.full_estimate
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
 def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -103,3 +103,59 @@ def test_an_unknown_name_is_told_the_nearest(package, wrong, right):
     with pytest.raises(AttributeError) as error:
         getattr(sw, "nothing_like_it_at_all")  # noqa: B009
     assert "nearest" not in str(error.value)
+
+
+TWO = {"a": 0, "b": 1}
+MISSPELT = [
+    (lambda **given: sw.analyze("log.csv", **given), "per_items", "per_item"),
+    (lambda **given: sw.analyze("log.csv", **given), "mistake_costs", "mistake_cost"),
+    (lambda **given: sw.analyze_evidence(sw.Evidence(2), **given), "nam", "name"),
+    (lambda **given: sw.replay("log.csv", **given), "replication", "replications"),
+    (lambda **given: sw.audit("log.csv", {}, **given), "stric", "strict"),
+    (lambda **given: sw.fit("log.csv", **given), "polcy", "policy"),
+    (lambda **given: sw.item_audit("log.csv", **given), "mistake_costs", "mistake_cost"),
+    (lambda **given: sw.promise("log.csv", **given), "agreed", "agree"),
+    (lambda **given: sw.logs.plan_audit("log.csv", **given), "tolerence", "tolerance"),
+    (lambda **given: sw.logs.LogSettings(**given), "stage", "stages"),
+    (sw.simulate_audit, "replication", "replications"),
+    (sw.simulate, "horizont", "horizon"),
+    (sw.run_sweep, "job", "jobs"),
+    (sw.check_policy, "seeds", "seed"),
+    (sw.Costs, "cumulativ", "cumulative"),
+    (sw.Costs.from_stages, "mistake_costs", "mistake_cost"),
+    (sw.Costs.from_cumulative, "mistake_costs", "mistake_cost"),
+    (sw.Evidence.from_counts, "switch", "switched"),
+    (sw.Problem, "output", "outputs"),
+    (sw.Problem.from_predictions, "prediction", "predictions"),
+    (sw.Problem.from_rates, "error_rate", "error_rates"),
+    (sw.Problem.from_patterns, "pattern", "patterns"),
+    (sw.CascadeClassifier, "mistakecost", "mistake_cost"),
+    (lambda **given: sw.Learner(TWO, **given), "halflife", "half_life"),
+    (lambda **given: sw.Cascade([], **given), "halflife", "half_life"),
+    (sw.stage, "timeouts", "timeout"),
+    (sw.RoundLog, "durabilty", "durability"),
+    (sw.SqliteStore, "durabilty", "durability"),
+    (sw.live.PostgresStore, "durabilty", "durability"),
+    (sw.live.letter, "letter", "letters"),
+    (sw.live.number, "relativ", "relative"),
+    (sw.live.by, "labels", "label"),
+    (sw.live.by_key, "labels", "label"),
+    (sw.live.judge, "remembers", "remember"),
+    (sw.live.tool_call, "ignores", "ignore"),
+]
+
+
+@pytest.mark.parametrize(("call", "given", "meant"), MISSPELT)
+def test_a_misspelt_keyword_is_answered_with_the_nearest(call, given, meant):
+    with pytest.raises(sw.StopwiseError, match=rf"unknown setting '{given}'; .*'{meant}'\?$"):
+        call(**{given: 1})
+
+
+def test_what_is_no_policy_and_no_labels_is_refused_by_name():
+    sw.check_policy("fixed")
+    for wrong in (sw.policies.UssTs, 3, "uss-tsx"):
+        with pytest.raises(sw.StopwiseError, match=r"^policy: got .*, but need .*'uss-ts'"):
+            sw.check_policy(wrong)
+    for labels in (3, ["cat"], "labels.csv"):
+        with pytest.raises(sw.StopwiseError, match=r"^labels: got .* the right answer by item"):
+            sw.audit("log.csv", labels)

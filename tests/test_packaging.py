@@ -98,6 +98,14 @@ def test_everything_optional_may_be_missing():
     assert done.stdout.split() == ["reference", "yes"]
 
 
+def test_the_documentation_is_a_page_to_read_and_no_folder_of_sources():
+    urls = PROJECT["project"]["urls"]
+    page = urls["Documentation"]
+    assert "/tree/" not in page
+    assert page == urls["Repository"] + "#readme"
+    assert "(docs/glossary.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("package", "code", "extra"),
     [

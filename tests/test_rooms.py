@@ -111,3 +111,24 @@ def test_whole_files_are_written_in_one_place():
             if name not in allowed and given and not into_memory and ">>>" not in line:
                 wrong.append((name, line.strip()))
     assert wrong == []
+
+
+def test_choices_stand_in_one_place():
+    """The words of a `Literal` stand once; whoever needs them as a tuple asks `get_args`."""
+    named, places = set(), defaultdict(set)
+    for path in MODULES:
+        name = path.relative_to(SOURCE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) > 1:
+                words = [each.value for each in node.elts if isinstance(each, ast.Constant)]
+                if len(words) == len(node.elts):
+                    places[frozenset(words)].add((name, node.lineno))
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
+                choices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                words = [each.value for each in choices if isinstance(each, ast.Constant)]
+                named.add(frozenset(words))
+    assert len(named) > 15
+    twice = {tuple(words): places[words] for words in named if len(places[words]) > 1}
+    # An order in which something is told, or words of a sentence, are no settings.
+    own = {"paper/comparison.py", "logs/reporting/headline.py"}
+    assert {w: p for w, p in twice.items() if len([1 for at, _ in p if at not in own]) > 1} == {}

@@ -46,10 +46,12 @@ if TYPE_CHECKING:
     from stopwise.live.watching.report import LiveReport
     from stopwise.logs.agreeing.promise import Promise, promise
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
-    from stopwise.logs.auditing.audit import Audit
     from stopwise.logs.auditing.labelled import audit
+    from stopwise.logs.auditing.result import Audit
     from stopwise.logs.auditing.simulation import simulate_audit
     from stopwise.logs.example import example_log, example_settings
+    from stopwise.logs.items.fitting import fit, write_rule
+    from stopwise.logs.items.labelling import item_audit
     from stopwise.logs.replaying.replay import Replay, replay
     from stopwise.policies.conformance import check_policy
     from stopwise.simulation.results import Simulation
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 _WHERE = {
     # a log
     "Analysis": "stopwise.logs.analysis",
-    "Audit": "stopwise.logs.auditing.audit",
+    "Audit": "stopwise.logs.auditing.result",
     "Promise": "stopwise.logs.agreeing.promise",
     "Replay": "stopwise.logs.replaying.replay",
     "analyze": "stopwise.logs.analysis",
@@ -68,9 +70,12 @@ _WHERE = {
     "audit": "stopwise.logs.auditing.labelled",
     "example_log": "stopwise.logs.example",
     "example_settings": "stopwise.logs.example",
+    "fit": "stopwise.logs.items.fitting",
+    "item_audit": "stopwise.logs.items.labelling",
     "promise": "stopwise.logs.agreeing.promise",
     "replay": "stopwise.logs.replaying.replay",
     "simulate_audit": "stopwise.logs.auditing.simulation",
+    "write_rule": "stopwise.logs.items.fitting",
     # stages to call
     "Answer": "stopwise.live.running.answer",
     "Cascade": "stopwise.live.cascade",
@@ -135,6 +140,8 @@ __all__ = [
     "estimating",
     "example_log",
     "example_settings",
+    "fit",
+    "item_audit",
     "live",
     "logs",
     "make_policy",
@@ -152,6 +159,7 @@ __all__ = [
     "sklearn",
     "stage",
     "theory",
+    "write_rule",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _WHERE)

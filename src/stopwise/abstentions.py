@@ -9,16 +9,16 @@ The user says which of three it is:
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stopwise.checks import fail
+from stopwise.checks import any_of, fail
 
 Abstentions = Literal["go on", "mistake", "leave out"]
 
-ABSTENTIONS: tuple[Abstentions, ...] = ("go on", "mistake", "leave out")
+ABSTENTIONS: tuple[Abstentions, ...] = get_args(Abstentions)
 
 NO_ANSWER = -1
 UNKNOWN = -2
@@ -33,7 +33,7 @@ def as_abstentions(value: object) -> Abstentions:
     for known in ABSTENTIONS:
         if isinstance(value, str) and value.replace("-", " ").replace("_", " ") == known:
             return known
-    raise fail("abstentions", value, " or ".join(ABSTENTIONS))
+    raise fail("abstentions", value, any_of(ABSTENTIONS))
 
 
 def answering_stages(

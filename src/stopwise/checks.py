@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -15,6 +15,7 @@ import numpy as np
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _C = TypeVar("_C")
+_T = TypeVar("_T", bound=str)
 
 
 class StopwiseError(ValueError):
@@ -101,6 +102,33 @@ def whole_number(field: str, value: object, *, least: int | None) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def any_of(words: Iterable[str]) -> str:
+    """Words that would be accepted, as every refusal shows them.
+
+    >>> print(any_of(["auto", "fast", "reference"]))
+    'auto', 'fast' or 'reference'
+    """
+    *others, last = map(repr, words)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def one_of(field: str, value: object, choices: Sequence[_T]) -> _T:
+    """Return `value` if it is one of a few words.
+
+    >>> one_of("order", "log", ("log", "shuffled"))
+    'log'
+    >>> one_of("order", "shufled", ("log", "shuffled"))
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: order: got 'shufled', but need 'log' or 'shuffled' (did you ...
+    """
+    for choice in choices:
+        if isinstance(value, str) and value == choice:
+            return choice
+    near = difflib.get_close_matches(str(value), choices, 1)
+    raise fail(field, value, any_of(choices) + (f" (did you mean {near[0]!r}?)" if near else ""))
+
+
 def known_version(form: Mapping[str, Any], version: int, *, needed: bool = False) -> None:
     """Refuse a form written by a version that this code does not know.
 
@@ -131,38 +159,35 @@ def known_kind(file: str, form: Mapping[str, Any], kind: str, version: int, what
         )
 
 
-def known_keys(field: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse unknown keys: a misspelt setting must never be ignored.
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to say beside an unknown name: the nearest known one, or all of them.
 
-    >>> known_keys("problem", ["cost"], ["costs"])
+    >>> nearest("halflife", ["half_life", "mode"])
+    "did you mean 'half_life'?"
+    >>> nearest("zzz", ["mode", "half_life"]), nearest("zzz", [])
+    ("known are 'half_life', 'mode'", 'none is known')
+    """
+    known = sorted(known)
+    near = difflib.get_close_matches(str(name), known, 1, cutoff=0.5)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return "known are " + ", ".join(map(repr, known)) if known else "none is known"
+
+
+def known_names(
+    where: str, given: Iterable[str], known: Iterable[str], what: str = "field"
+) -> None:
+    """Refuse unknown names: a misspelt setting must never be ignored.
+
+    >>> known_names("problem", ["cost"], ["costs", "patterns"])
     Traceback (most recent call last):
     ...
-    stopwise.checks.StopwiseError: problem: unknown field 'cost'; known are 'costs'; did ...
+    stopwise.checks.StopwiseError: problem: unknown field 'cost'; did you mean 'costs'?
     """
-    known = list(known)
-    for key in given:
-        if key not in known:
-            names = ", ".join(repr(name) for name in known)
-            near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise StopwiseError(f"{field}: unknown field {key!r}; known are {names}{hint}")
-
-
-def known_settings(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse unknown settings, and name the nearest known one.
-
-    >>> known_settings("Cascade", ["halflife"], ["half_life", "mode"])
-    Traceback (most recent call last):
-    ...
-    stopwise.checks.StopwiseError: Cascade: unknown setting 'halflife'; did you mean 'half_life'?
-    """
-    known = list(known)
-    for key in given:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, 1, cutoff=0.5)
-            names = ", ".join(repr(name) for name in sorted(known))
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {names}"
-            raise StopwiseError(f"{what}: unknown setting {key!r}; {hint}")
+    known = frozenset(known)
+    for name in given:
+        if name not in known:
+            raise StopwiseError(f"{where}: unknown {what} {name!r}; {nearest(name, known)}")
 
 
 def names_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -177,14 +202,33 @@ def names_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
     ...
     stopwise.checks.StopwiseError: simulate: unknown setting 'horizont'; did you mean 'horizon'?
     """
+    return _naming(function, ())
+
+
+def names_options(options: Any) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """The same for a function that takes the keys of a `TypedDict` beside its own keywords.
+
+    >>> from typing import TypedDict
+    >>> @names_options(TypedDict("Options", {"mistake_cost": float}, total=False))
+    ... def analyze(log, *, per_item=False, **options): ...
+    >>> analyze("toy", per_items=True)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: analyze: unknown setting 'per_items'; did you mean 'per_item'?
+    """
+    return lambda function: _naming(function, options.__optional_keys__)
+
+
+def _naming(function: Callable[_P, _R], options: Iterable[str]) -> Callable[_P, _R]:
     what = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     code = function.__code__
-    known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"self"}
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    known = frozenset((*own, *options)) - {"self", "cls"}
 
     @wraps(function)
     def checked(*args: _P.args, **settings: _P.kwargs) -> _R:
         if not known.issuperset(settings):
-            known_settings(what, settings, known)
+            known_names(what, settings, known, "setting")
         return function(*args, **settings)
 
     return checked

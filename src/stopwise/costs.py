@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from stopwise.arrays import FloatArray as FloatArray
-from stopwise.checks import fail, finite_number, positive_number
+from stopwise.checks import fail, finite_number, names_settings, positive_number
 
 Calls = Literal["cascade", "alone"]
 """How stages are called: in a *cascade* each needs those before it, *alone* none does."""
-CALLS: tuple[Calls, ...] = ("cascade", "alone")
+CALLS: tuple[Calls, ...] = get_args(Calls)
 
 
 @dataclass(frozen=True, init=False)
@@ -46,6 +46,7 @@ class Costs:
     cumulative: tuple[float, ...]
     mistake_cost: float = 1.0
 
+    @names_settings
     def __init__(
         self, *unnamed: object, cumulative: Sequence[float] = (), mistake_cost: float = 1.0
     ) -> None:
@@ -74,6 +75,7 @@ class Costs:
         object.__setattr__(self, "mistake_cost", mistake)
 
     @classmethod
+    @names_settings
     def from_cumulative(cls, costs: Sequence[float], mistake_cost: float = 1.0) -> Costs:
         """Build from the cost `C_i` of all stages up to each one.
 
@@ -83,6 +85,7 @@ class Costs:
         return cls(cumulative=costs, mistake_cost=mistake_cost)
 
     @classmethod
+    @names_settings
     def from_stages(cls, costs: Sequence[float], mistake_cost: float = 1.0) -> Costs:
         """Build from each stage's own cost `c_i`.
 

@@ -20,8 +20,9 @@ from stopwise.agreement import (
 from stopwise.checks import (
     StopwiseError,
     fail,
-    known_keys,
+    known_names,
     known_version,
+    names_settings,
     parse_json_object,
     whole_number,
 )
@@ -71,6 +72,7 @@ class Evidence:
         self.switched_twice = 0
 
     @classmethod
+    @names_settings
     def from_counts(
         cls, seen: ArrayLike, disagreed: ArrayLike, switched: int = 0, switched_twice: int = 0
     ) -> Evidence:
@@ -113,6 +115,7 @@ class Evidence:
         return evidence
 
     @classmethod
+    @names_settings
     def from_codes(cls, codes: ArrayLike, number: ArrayLike | None = None) -> Evidence:
         """Count many rounds whose outputs are coded as whole numbers, one row for each round.
 
@@ -246,7 +249,7 @@ class Evidence:
     def from_json(cls, text: str | bytes) -> Evidence:
         """Read the form that `to_json` writes; unknown fields and versions are refused."""
         form = parse_json_object("evidence", text)
-        known_keys("evidence", form, _FIELDS)
+        known_names("evidence", form, _FIELDS)
         for field in _FIELDS:
             if field not in form:
                 raise StopwiseError(f"evidence: the field {field!r} is missing")

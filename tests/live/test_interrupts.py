@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import weakref
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from typing import Any
 import pytest
 
 from moments import interrupted
+from stopwise.checks import StopwiseError
 from stopwise.live import Learner, RoundLog, SqliteStore
 from stopwise.live.calling.background import _Background
-from stopwise.live.interrupts import start_thread
+from stopwise.live.interrupts import settling, start_thread
 
 STAGES = {"a": 0.0, "b": 1.0, "c": 3.0}
 
@@ -151,6 +153,48 @@ def test_rounds_that_the_parent_dropped_are_not_the_childs() -> None:
     assert budgets.held == 0
 
 
+def test_a_plain_round_ends_while_another_thread_has_the_lock() -> None:
+    learner = Learner(STAGES, "fixed:stage=0", mistake_cost=10)
+    for _ in range(2):  # the first one is compared
+        round = learner.begin()
+        round.observe("yes")
+        if learner.rounds == 0:
+            round.end()
+    with learner._books.ledger.lock:
+        thread = threading.Thread(target=round.end)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive()
+    assert learner.rounds == 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"run_budget": 1e9}, {"half_life": 50}])
+def test_a_round_that_many_threads_end_at_once_is_counted_once(settings: dict[str, Any]) -> None:
+    learner = Learner(STAGES, "fixed:stage=0", mistake_cost=10, **settings)
+    ended: list[Any] = []
+
+    def end(round: Any, ready: threading.Barrier) -> None:
+        ready.wait(60)
+        with suppress(StopwiseError):  # it has ended already
+            ended.append(round.end())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(50):
+            round = learner.begin()
+            round.observe("yes")
+            ready = threading.Barrier(4)
+            threads = [threading.Thread(target=end, args=(round, ready)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert len(ended) == learner.rounds == 50
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"run_budget": 1e9}, {"mode": "shadow"}, {"policy": "uss-voi-anytime"}]
 )
@@ -255,3 +299,23 @@ def test_the_background_loop_runs_after_its_making_was_interrupted(
     while loop.is_running():
         time.sleep(0.001)
     loop.close()
+
+
+def test_what_settles_a_future_lets_no_signal_handler_run():
+    """An event loop drops what one raises in a callback: who awaits it would wait for ever."""
+    seen = []
+
+    async def settled():
+        future = asyncio.get_running_loop().create_future()
+        settle = settling(future)
+        sys.setprofile(lambda frame, event, argument: seen.append(event))
+        try:
+            settle()
+            settle()
+        finally:
+            sys.setprofile(None)
+        await future
+
+    asyncio.run(settled())
+    assert "call" not in seen  # handlers run where functions of Python begin
+    assert seen.count("c_call") >= 1

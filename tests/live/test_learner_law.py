@@ -82,7 +82,7 @@ def test_regret_is_that_of_simulate(policy, costs, horizon):
 
 
 def test_regret_with_a_hundred_rounds_in_flight():
-    live = [live_regret(problem(), "uss-ts", 1500, seed, 100) for seed in range(80)]
+    live = [live_regret(problem(), "uss-ts", 1500, seed, 100) for seed in range(40)]
     late = [
         delayed_reference(problem(), make_policy("uss-ts"), 1500, seed, 100) for seed in range(30)
     ]
@@ -154,3 +154,26 @@ def test_policies_take_real_counts(policy):
     p = learner.probabilities("c")
     assert sum(p) == pytest.approx(1)
     assert min(p) >= 0
+
+
+@pytest.mark.parametrize("name", ["uss-ts", "uss-ts-jump", "uss-voi-anytime", "imed:horizon=5000"])
+def test_older_rounds_weigh_less_by_the_real_counts(name):
+    """Rounding them, as rules once did, changes decisions: the weights are added up here again."""
+    policy = make_policy(name)
+    learner = Learner([0.0, 0.2, 0.2], policy, half_life=30, seed=2)
+    rng = np.random.default_rng(6)
+    weighed, rounded = Evidence(3), 0
+    for t in range(1, 400):
+        want = policy.probabilities(weighed, t, learner.costs)
+        round = learner.begin()
+        assert round.probability == pytest.approx(want[round.depth], rel=1e-9)
+        whole = weighed.copy()
+        whole.seen, whole.disagreed = np.floor(weighed.seen), np.floor(weighed.disagreed)
+        rounded += not np.allclose(want, policy.probabilities(whole, t, learner.costs), atol=1e-3)
+        for output in (rng.random(round.depth + 1) < 0.1).tolist():
+            round.observe(output)
+        round.end()
+        for table in ("seen", "disagreed", "switched", "switched_twice"):
+            setattr(weighed, table, getattr(weighed, table) * 0.5 ** (1 / 30))
+        weighed.merge(Evidence.from_prefixes(3, [round.outputs]))
+    assert rounded >= 3  # so the test tells rounding from not rounding

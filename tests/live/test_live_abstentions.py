@@ -250,7 +250,7 @@ def test_restored_learners_go_on_as_before(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"abstentions": "skip"}, "go on or mistake or leave out"),
+        ({"abstentions": "skip"}, "'go on', 'mistake' or 'leave out'"),
         ({"abstentions": "go on", "policy": "per-item"}, "decides per item"),
     ],
 )

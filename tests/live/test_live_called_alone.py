@@ -229,6 +229,25 @@ def test_every_store_keeps_what_was_called(kind):
     again.close()
 
 
+@pytest.mark.parametrize("policy", ["fixed:stage=2", "per-item"])
+def test_a_round_given_up_right_after_its_jump_can_be_read_again(kind, policy):
+    settings = {"mistake_cost": 2, "calls": "alone"}
+    first = kind.learner(policy, stages=COSTS, learner=settings, keep_outputs=True)
+    for _ in range(3):
+        round = first.begin()
+        round.skip_to(2)
+        first.stops(round)
+        assert round.called == 0
+        round.abandon()
+    before = counted(first)
+    first.close()
+    again = kind.learner(policy, stages=COSTS, learner=settings, keep_outputs=True)
+    assert counted(again) == before
+    store = again._books.queue.store
+    assert [(one.cost, one.skipped) for one in store.read_rounds()] == [(0.0, 3)] * 3
+    again.close()
+
+
 def test_a_stage_that_fails_is_stood_in_for_by_the_next():
     def broken(item):
         raise RuntimeError("down")

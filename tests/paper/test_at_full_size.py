@@ -10,7 +10,8 @@ import pytest
 from stopwise import simulate
 from stopwise.paper.comparison import check_claims, compare
 from stopwise.paper.experiments import list_runs
-from stopwise.paper.running import CurvePoint, PaperSettings, RunResult
+from stopwise.paper.running import PaperSettings, RunResult
+from stopwise.simulation.results import CurvePoint
 
 pytestmark = pytest.mark.numba
 

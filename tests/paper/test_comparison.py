@@ -6,7 +6,8 @@ import pytest
 
 from stopwise.paper.comparison import check_claims, compare, growth_exponent
 from stopwise.paper.experiments import list_runs
-from stopwise.paper.running import CurvePoint, RunResult
+from stopwise.paper.running import RunResult
+from stopwise.simulation.results import CurvePoint
 
 
 def curve(final, exponent=0.5, width=0.01):

@@ -115,5 +115,5 @@ def test_sources_and_streams():
     costs = Costs.from_cumulative((0, 0.1, 0.2))
     assert make_environment("pima", "retrained", costs).stream == "round-robin"
     assert make_environment("pima", "calibrated", costs).stream == "independent"
-    with pytest.raises(StopwiseError, match="source: got 'retrained', but need one of as-printed"):
+    with pytest.raises(StopwiseError, match="source: got 'retrained', but need 'as-printed'"):
         make_environment("bsc", "retrained", costs)

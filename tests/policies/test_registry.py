@@ -43,9 +43,9 @@ def test_numpy_settings():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("uss-tsx", "policy: got 'uss-tsx', but need one of uss-ts, uss-ts-literal"),
-        ("", "policy: got '', but need one of uss-ts"),
-        ("uss-ucb:beta=1", "policy uss-ucb: unknown setting 'beta'; its settings are: alpha"),
+        ("uss-tsx", "policy: got 'uss-tsx', but need 'uss-ts', 'uss-ts-literal'"),
+        ("", "policy: got '', but need 'uss-ts'"),
+        ("uss-ucb:beta=1", "policy uss-ucb: unknown setting 'beta'; known are 'alpha'"),
         ("uss-ucb:alpha", "policy uss-ucb: got 'alpha', but need settings written as name=value"),
         ("uss-ucb:alpha=", "but need settings written as name=value, separated by ','"),
         ("uss-ucb:alpha=0", "alpha: got 0, but need a number above 0"),
@@ -62,8 +62,8 @@ def test_numpy_settings():
         ("fixed:stage=true", "stage: got True, but need a whole number"),
         ("fixed:stage=null", "stage: got None, but need a whole number"),
         ("oracle:stage=-1", "stage: got -1, but need a whole number, 0 or more"),
-        (7, "policy: got 7, but need a policy or one of uss-ts"),
-        (None, "policy: got None, but need a policy or one of uss-ts"),
+        (7, "policy: got 7, but need a policy, or 'uss-ts'"),
+        (None, "policy: got None, but need a policy, or 'uss-ts'"),
     ],
 )
 def test_refused_policies(text, message):
@@ -85,7 +85,7 @@ def test_settings_are_never_ignored():
     ("text", "message"),
     [
         ("[]", "policy: got [], but need a JSON object"),
-        ('{"policy": 1}', "policy: got 1, but need one of uss-ts"),
+        ('{"policy": 1}', "policy: got 1, but need 'uss-ts'"),
         ('{"policy": "uss-ucb", "parameters": []}', "parameters: got [], but need an object"),
         ('{"policy": "uss-ucb", "setting": {}}', "policy: unknown field 'setting'"),
         ('{"policy": "uss-ucb", "version": 9}', "version: got 9, but need version 1"),

@@ -29,16 +29,16 @@ def loop_thread() -> Iterator[asyncio.AbstractEventLoop]:
     thread.start()
     yield loop
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(60)
     loop.close()
 
 
 @contextmanager
 def running_upstream(loop: asyncio.AbstractEventLoop) -> Iterator[FakeUpstream]:
     fake = FakeUpstream()
-    asyncio.run_coroutine_threadsafe(fake.start(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(fake.start(), loop).result(60)
     yield fake
-    asyncio.run_coroutine_threadsafe(fake.stop(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(fake.stop(), loop).result(60)
 
 
 @pytest.fixture
@@ -127,11 +127,11 @@ def live_servers(
         done = asyncio.run_coroutine_threadsafe(
             serve_until(service, stop, lambda service: ready.set()), loop
         )
-        assert ready.wait(10)
+        assert ready.wait(60)
 
         def end() -> None:
             loop.call_soon_threadsafe(stop.set)
-            done.result(20)
+            done.result(60)
 
         stops.append(end)
         return LiveServer(service, f"http://{listen}", end)

@@ -15,7 +15,8 @@ class FakeUpstream:
 
     Attributes:
         answer: from (model, body) to a text, a message (dict), or an Exception-like instruction:
-            {"status": 500, "headers": ...}, {"hang": seconds}, {"drop": True}, {"cut": chunks}.
+            {"status": 500, "headers": ...}, {"hang": seconds}, {"until": event}, {"drop": True},
+            {"cut": chunks}.
         requests: (headers, body) of everything that came.
     """
 
@@ -66,6 +67,11 @@ class FakeUpstream:
         try:
             if isinstance(given, dict) and "hang" in given:
                 await asyncio.sleep(given["hang"])
+                given = given.get("then", "late")
+            if isinstance(given, dict) and "until" in given:
+                async with asyncio.timeout(60):
+                    while not given["until"].is_set():
+                        await asyncio.sleep(0.005)
                 given = given.get("then", "late")
             if isinstance(given, dict) and "status" in given:
                 if 300 <= given["status"] < 400:

@@ -61,7 +61,7 @@ def test_serve_starts_answers_and_stops(tmp_path: Path, free_port: int) -> None:
             assert json.load(response) == {"status": "ok"}
             assert response.headers["x-request-id"]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         lines = [json.loads(line) for line in process.stderr.read().splitlines()]
         assert [line["message"] for line in lines] == ["request", "stopping"]
         assert lines[0]["path"] == "/healthz"
@@ -102,7 +102,7 @@ def test_a_signal_is_heard_while_the_loop_has_no_room_for_its_byte() -> None:
             for _ in range(20_000):
                 loop.call_soon_threadsafe(int)
             os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.wait_for(stop.wait(), 2)
+            await asyncio.wait_for(stop.wait(), 30)
 
     asyncio.run(stopped())
     assert signal.getsignal(signal.SIGTERM) is before

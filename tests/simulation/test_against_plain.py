@@ -131,7 +131,7 @@ def test_regret_equals_an_independent_implementation(name, count):
         "uss-ucb": PlainUcb, "hanawal-2": PlainHanawal,
     }[name]  # fmt: skip
     case = random_problem(np.random.default_rng(1000 + count), count)
-    horizon, own_runs = 100 if count > 5 else 200, 80
+    horizon, own_runs = 100 if count > 5 else 200, 40
     rng = np.random.default_rng(count)
     own = np.array([plain_final_regret(plain, case, horizon, rng) for _ in range(own_runs)])
     usual = simulate(case, name, horizon=1, replications=1).engine

@@ -49,5 +49,5 @@ def test_a_replication_does_not_depend_on_its_chunk():
 
 
 def test_refused_engines():
-    with pytest.raises(StopwiseError, match=r"engine: got 'gpu'.*auto, fast or reference"):
+    with pytest.raises(StopwiseError, match=r"engine: got 'gpu'.*'auto', 'fast' or 'reference'"):
         choose_engine("gpu", PROBLEM, make_policy("uss-ts"), "independent")

@@ -17,7 +17,7 @@ FAMILY_RATE = 1e-6
 """Chance that this file rejects a correct engine (a theorem: see two_samples.py)."""
 COMPARISONS = 4096
 """More than all comparisons made here; each gets the share FAMILY_RATE / COMPARISONS."""
-REPLICATIONS = 2000
+REPLICATIONS = 1000
 
 # policy of the engine, algorithm of independent.py, its settings, horizon. The second alpha is
 # narrower than any theory allows, so that short runs too pass through all that can happen.
@@ -292,7 +292,7 @@ def test_engine_errors() -> None:
     with pytest.raises(StopwiseError, match="no kernel for plain"):
         simulate(problem, Plain(), horizon=10, replications=1, engine="fast")
     assert simulate(problem, Plain(), horizon=10, replications=1).engine == "reference"
-    with pytest.raises(StopwiseError, match="engine: got 'quick', but need auto, fast or"):
+    with pytest.raises(StopwiseError, match="engine: got 'quick', but need 'auto', 'fast' or"):
         simulate(problem, "uss-ts", horizon=10, replications=1, engine="quick")
 
 

@@ -32,7 +32,7 @@ def test_a_linear_grid_has_equal_steps():
 @pytest.mark.parametrize(
     ("grid", "horizon", "message"),
     [
-        ("square", 10, "grid: got 'square'.*linear, log or a list of rounds"),
+        ("square", 10, "grid: got 'square'.*'linear', 'log' or a list of rounds"),
         ([1, 11], 10, "grid: .*at most the horizon, 10"),
         ([0], 10, r"grid\[0\]: got 0"),
         ([1, 2.5], 10, r"grid\[1\]: got 2.5"),

@@ -135,7 +135,7 @@ def test_a_worker_killed_in_the_middle(cluster: Cluster) -> None:
 def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"horizon": 10, "replications": 1}
     problem = instance("bsc-1")
-    with pytest.raises(StopwiseError, match="backend: got 'spark', but need auto, threads"):
+    with pytest.raises(StopwiseError, match="backend: got 'spark', but need 'auto', 'threads'"):
         simulate(problem, "fixed", backend="spark", **settings)
     with pytest.raises(StopwiseError, match="scheduler: got None, but need the address"):
         simulate(problem, "fixed", backend="dask", **settings)

@@ -35,7 +35,7 @@ def test_independent_draws_have_the_probabilities():
 
 
 def test_refused_streams():
-    with pytest.raises(StopwiseError, match=r"stream: got 'rows'.*independent or round-robin"):
+    with pytest.raises(StopwiseError, match=r"stream: got 'rows'.*'independent' or 'round-robin'"):
         check_stream(ROWS, "rows")
     with pytest.raises(StopwiseError, match="this problem has none"):
         check_stream(RATES, "round-robin")

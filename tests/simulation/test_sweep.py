@@ -81,7 +81,7 @@ def test_resumes_without_doing_anything_twice(
     import stopwise.simulation.sweep as module
 
     calls: list[Any] = []
-    real = module.simulate
+    real = vars(module)["simulate"]
 
     def counted(*arguments: object, **settings: object) -> object:
         if len(calls) == 5:
@@ -159,7 +159,7 @@ def test_refuses_a_folder_of_another_grid(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("seeds", "seed"), "unknown field 'seed'; known are 'problems'"),
+        (("seeds", "seed"), "unknown field 'seed'; did you mean 'seeds'?"),
         (("uss-ts", "uss-tsx"), "policy: got 'uss-tsx'"),
         (("[50, 200]", "[50, 0]"), r"horizons\[1\]: got 0, but need a whole number"),
         (("[50, 200]", "[50, 50]"), "horizons: got 50, but need each only once"),
@@ -210,5 +210,5 @@ def test_a_result_shows_itself(folder: Path) -> None:
     shown = {line.get_label() for line in ax.get_lines()}
     assert shown == set(table["policy"].unique())
     assert ax.get_title() == name
-    with pytest.raises(StopwiseError, match="problem: got None, but need one of"):
+    with pytest.raises(StopwiseError, match="problem: got None, but need '"):
         result.plot()

@@ -7,6 +7,7 @@ from made_up_cascades import made_up
 from stopwise.arrays import FloatArray, IntArray
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import LEVELS, decode, situations
+from stopwise.situations.leaning import LEAST_LEAN, MOST_LEAN, ROWS_FOR_LEAN
 from stopwise.situations.observations import Observations
 from stopwise.situations.references_base import differs_from
 from stopwise.situations.risks import carry_back
@@ -40,9 +41,10 @@ def by_hand(rows: Observations, counts: Transitions) -> dict[int, list[float]]:
             - sum(p * (1 - p) for p in parents[key])
             for key in here
         )
-        lean = 300.0
+        most = min(max(len(first) / ROWS_FOR_LEAN, MOST_LEAN[0]), MOST_LEAN[1])
+        lean = most
         if len(here) > 1 and between > 0:
-            lean = min(max(within / between, 5.0), 300.0)
+            lean = min(max(within / between, LEAST_LEAN), most)
         lean = lean if level else 1.0
         above = {
             key: [

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 from stopwise.sklearn import CascadeClassifier
 from stopwise.sklearn.tables import say
@@ -20,14 +21,14 @@ from stopwise.sklearn.tables import say
 
 def digits():
     X, y = load_digits(return_X_y=True)
-    X_train, X_rest, y_train, y_rest = train_test_split(X, y, test_size=0.6, random_state=0)
+    X_train, X_rest, y_train, y_rest = train_test_split(X / 16, y, test_size=0.6, random_state=0)
     X_stream, X_test, _, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
     return X_train, y_train, X_stream, X_test, y_test
 
 
 def per_item(**settings):
     stages = [
-        ("logistic", LogisticRegression(max_iter=3000, C=0.01), 1),
+        ("logistic", LogisticRegression(max_iter=300, C=0.05), 1),
         ("neighbours", KNeighborsClassifier(5), 10),
         ("support vectors", SVC(C=10, random_state=0), 40),
     ]
@@ -39,7 +40,7 @@ def per_item(**settings):
 def small():
     stages = [
         ("bayes", GaussianNB(), 1),
-        ("logistic", LogisticRegression(max_iter=500), 4),
+        ("tree", DecisionTreeClassifier(random_state=0), 4),
     ]
     return CascadeClassifier(stages, 20, "per-item", random_state=0)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stopwise.checks import fail, whole_number
+from stopwise.checks import one_of, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.paper.environments import make_environment
 from stopwise.paper.instances import load_datasets
@@ -142,8 +142,7 @@ def make_family(family: str, number: int, seed: int) -> list[BenchInstance]:
     >>> [i.problem.stage_count for i in make_family("strong", 5, seed=1)]
     [2, 3, 5, 8, 16]
     """
-    if family not in FAMILIES:
-        raise fail("family", family, "one of " + ", ".join(FAMILIES))
+    one_of("family", family, tuple(FAMILIES))
     whole_number("number", number, least=1)
     return [_instance(family, index, seed) for index in range(number)]
 

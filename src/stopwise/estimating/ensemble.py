@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stopwise.arrays import FloatArray
+from stopwise.arrays import FloatArray, IntArray
 
 Density = Callable[[FloatArray], FloatArray]
 """The logarithm of the density, of several points at once."""
@@ -47,24 +47,36 @@ def walk(
     count, size = points.shape
     heights = log_density(points)
     halves = (np.arange(count // 2), np.arange(count // 2, count))
-    longest = 2.38 / np.sqrt(2 * size)
+    # All random numbers at once: drawn step by step they took longer than the steps.
+    turns = []
+    for moved, others in (halves, halves[::-1]):
+        turns.append((moved, _moves(steps, len(moved), others, size, generator)))
     kept = []
     for step in range(steps):
-        for moved, others in (halves, halves[::-1]):
-            number = len(moved)
-            first = generator.integers(0, len(others), number)
-            second = (first + generator.integers(1, len(others), number)) % len(others)
-            # As `generator.choice` draws, without what it checks each time.
-            length = longest * _SHRINK[generator.integers(0, len(_SHRINK), number)]
-            drawn = generator.random((number, size))
-            changed = drawn < _CHANGED[generator.integers(0, len(_CHANGED), (number, 1))]
-            shift = length[:, None] * (points[others[first]] - points[others[second]])
-            shift += _NOISE * generator.normal(size=(number, size))
-            proposed = points[moved] + changed * shift
+        for moved, (first, second, factors, noise, limits) in turns:
+            shift = points[first[step]] - points[second[step]]
+            proposed = points[moved] + factors[step] * shift + noise[step]
             new = log_density(proposed)
-            taken = np.log(generator.random(number)) < new - heights[moved]
+            taken = limits[step] < new - heights[moved]
             points[moved[taken]] = proposed[taken]
             heights[moved[taken]] = new[taken]
         if 2 * step >= steps and step % keep_every == 0:
             kept.append(points.copy())
     return np.concatenate(kept)
+
+
+def _moves(
+    steps: int, number: int, others: IntArray, size: int, generator: np.random.Generator
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
+    """Of every step: two others for each point, how far to go along each coordinate, and luck.
+
+    The last is the logarithm of a uniform number: a move is taken if the density grows by more.
+    """
+    first = generator.integers(0, len(others), (steps, number))
+    second = (first + generator.integers(1, len(others), (steps, number))) % len(others)
+    length = 2.38 / np.sqrt(2 * size) * generator.choice(_SHRINK, (steps, number, 1))
+    part = generator.choice(_CHANGED, (steps, number, 1))
+    changed = generator.random((steps, number, size)) < part
+    noise = changed * (_NOISE * generator.normal(size=(steps, number, size)))
+    limits = np.log(generator.random((steps, number)))
+    return others[first], others[second], changed * length, noise, limits

@@ -51,6 +51,10 @@ DOUBLING, DOUBLING_OF_THREE, DOUBLING_IN_CHAIN = 2.0, 4.0, 4.0
 SECOND_MODEL = 0.5
 """The part of the belief that goes to the model of shared difficulty: as much as to the other."""
 
+SUSPICION = 0.3
+"""How much of the belief in deeper stages is taken back where one is suspected to be worse. In a
+chain none is: there agreement alone is a bad judge of deeper stages."""
+
 FEW_DIFFERENCES = 20
 """With fewer items than this on which stages differ, nothing is estimated."""
 
@@ -69,6 +73,8 @@ class Estimate:
         draws: the same over samples of the items drawn with replacement, one row each.
         consensus: the model of agreement that they rest on.
         plurality_error_rates: what they would be if the most frequent answer were right.
+        suspected_error_rates: the same as `error_rates` with less belief in deeper stages, by
+            which an expensive stage is suspected to be worse than a cheaper one (`SUSPICION`).
         dependence: the check of the assumption.
         lean: the part of the belief that goes to deeper stages, from 0 to 1.
         belief: of each stage, its part of that lean.
@@ -90,6 +96,7 @@ class Estimate:
     draws: FloatArray
     consensus: Consensus
     plurality_error_rates: FloatArray
+    suspected_error_rates: FloatArray
     dependence: Dependence
     lean: float
     belief: FloatArray
@@ -276,11 +283,14 @@ def _estimated(
         draws.append(_error_rates(who, sample, all_counted(truths, second)))
     together = all_counted(right, 0.0 if worlds is None else worlds.mean(axis=0))
     error_rates = _error_rates(who, number_of, together)
+    taken_back = SUSPICION * (1 - check.chain)
+    suspected = (1 - taken_back) * error_rates + taken_back * _error_rates(who, number_of, right)
     result = Estimate(
         error_rates=error_rates[0],
         draws=np.concatenate(draws) if draws else error_rates,
         consensus=found.consensus,
         plurality_error_rates=_error_rates(who, number_of, plurality_of(groups)[None])[0],
+        suspected_error_rates=suspected[0],
         dependence=check,
         lean=float(lean),
         belief=belief,
@@ -288,8 +298,9 @@ def _estimated(
         enough=enough,
     )
     for shared in (
-        result.error_rates, result.draws, result.plurality_error_rates, result.belief,
-        result.consensus.accuracy, result.consensus.votes,
+        result.error_rates, result.draws, result.plurality_error_rates,
+        result.suspected_error_rates, result.belief, result.consensus.accuracy,
+        result.consensus.votes,
     ):  # fmt: skip
         shared.flags.writeable = False  # they are handed out more than once
     return result

@@ -31,8 +31,8 @@ from stopwise.live.comparing import (
 from stopwise.live.items.figures import ItemFigures
 from stopwise.live.items.promise import PromiseFigures
 from stopwise.live.learner import Learner
-from stopwise.live.record import RoundOutcome, RoundRecord
-from stopwise.live.round import Advice, Round
+from stopwise.live.record import Advice, RoundOutcome, RoundRecord
+from stopwise.live.round import Round
 from stopwise.live.running.answer import Answer
 from stopwise.live.running.explaining import DecisionExplanation, DecisionStep
 from stopwise.live.stores.base import StoreError

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
-from stopwise.checks import StopwiseError, fail, known_settings, positive_number, whole_number
+from stopwise.checks import StopwiseError, fail, known_names, one_of, positive_number, whole_number
 from stopwise.live.batching.answers import Answers, AsyncAnswers
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.calls import BatchCalls
@@ -23,12 +23,12 @@ from stopwise.live.interrupts import CallNote, SharedNote
 from stopwise.live.items.known import FeatureFunction, FeaturesOf, check_function
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.learner import Learner
-from stopwise.live.parts import DEFAULT_POLICY
 from stopwise.live.round import Round
 from stopwise.live.running.answer import Answer
 from stopwise.live.running.hints import hint_at_costs
 from stopwise.live.running.runner import OnFailure, RoundRunner
 from stopwise.policies.base import Policy
+from stopwise.policies.registry import DEFAULT_POLICY
 
 CostSource = Literal["known", "reported", "clock", "elapsed"]
 _CLOCKS: Mapping[str, Clock] = {"clock": "work", "elapsed": "elapsed"}
@@ -85,13 +85,13 @@ class Cascade:
     ) -> None:
         self.stages = tuple(stages)
         _check_stages(self.stages)
-        if on_failure not in get_args(OnFailure):
-            raise fail("on_failure", on_failure, "stop, skip or raise")
-        if costs not in get_args(CostSource):
-            raise fail("costs", costs, "known, reported, clock or elapsed")
+        one_of("on_failure", on_failure, get_args(OnFailure))
+        one_of("costs", costs, get_args(CostSource))
         if "measured" in settings:
             raise StopwiseError("measured: say costs='reported', 'clock' or 'elapsed' to a cascade")
-        known_settings("Cascade", settings, (*_OWN_SETTINGS, *LearnerKeywords.__optional_keys__))
+        known_names(
+            "Cascade", settings, (*_OWN_SETTINGS, *LearnerKeywords.__optional_keys__), "setting"
+        )
         self.learner = Learner(
             {stage.name: stage.cost for stage in self.stages},
             policy,
@@ -117,6 +117,11 @@ class Cascade:
         self._shares_budget = self.learner.shares_budget
         if costs == "known":
             hint_at_costs(self.learner)
+
+    def __repr__(self) -> str:
+        names = ", ".join(stage.name for stage in self.stages)
+        learner = self.learner
+        return f"Cascade({names}; {learner.policy.label()!r}, {learner.rounds} rounds)"
 
     @property
     def on_failure(self) -> OnFailure:
@@ -144,19 +149,20 @@ class Cascade:
         caller, runner = self._caller, self._runner
         if caller.any_async:
             background.refuse_in_loop("some stages are async; await answer_async instead")
-        until = self._until(deadline)
+        no_deadline = deadline is None and self.deadline is None
+        until = None if no_deadline else self._until(deadline)
         if features is None and self._features is not None:
             features = self._features(item)
         round = self.learner.begin(segment, features)
         together: Together | None = None
         try:
-            if self.at_once and round.depth and not (round.looks or round.skipped):
+            if self.at_once and round.depth and not (round.per_item or round.skipped):
                 together = Together(round.depth + 1, SharedNote)
                 caller.call_together(item, together, _left(until))
                 runner.tell_all(round, together.results)
                 together = None
             while runner.wants_more(round):
-                left = _left(until)
+                left = None if until is None else _left(until)
                 if left is not None and left <= LEAST_SECONDS and round.called:
                     break
                 runner.tell(round, caller.call(len(round.outputs), item, left, round))
@@ -175,7 +181,8 @@ class Cascade:
     ) -> Answer:
         """The same, awaiting async stages and running plain ones in threads."""
         caller, runner = self._caller, self._runner
-        until = self._until(deadline)
+        no_deadline = deadline is None and self.deadline is None
+        until = None if no_deadline else self._until(deadline)
         if features is None and self._features is not None:
             features = self._features(item)
         if self._shares_budget:
@@ -184,7 +191,7 @@ class Cascade:
             round = self.learner.begin(segment, features)
         together: Together | None = None
         try:
-            if self.at_once and round.depth and not (round.looks or round.skipped):
+            if self.at_once and round.depth and not (round.per_item or round.skipped):
                 together = Together(round.depth + 1, CallNote)
                 await caller.call_together_async(item, together, _left(until))
                 runner.tell_all(round, together.results)

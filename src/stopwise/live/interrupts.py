@@ -15,7 +15,10 @@ import asyncio
 import dis
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import filterfalse
+from operator import methodcaller
 from types import CodeType, TracebackType
 from typing import Any, Protocol, TypeGuard
 
@@ -27,6 +30,12 @@ class Note(Protocol):
     """Where it is noted that calls of a stage have begun."""
 
     begun: Begun | SharedNote | None
+
+
+class Counted(Protocol):
+    """What is to know that it has been counted."""
+
+    counted: bool
 
 
 class CallNote:
@@ -155,6 +164,24 @@ def start_thread(thread: threading.Thread) -> None:
         if error.__context__ is None:
             raise  # no thread can be started
         raise error.__context__ from None
+
+
+def settling(future: asyncio.Future[None]) -> Callable[[], None]:
+    """What settles a future, to be called by its event loop; once settled it does nothing.
+
+    An event loop drops what a signal handler raises in a callback, and one whose first line was not
+    reached is never called again: who awaits the future would wait for ever. So it is written in
+    parts that are compiled, in which no handler runs.
+
+    >>> async def settled():
+    ...     future = asyncio.get_running_loop().create_future()
+    ...     settle = settling(future)
+    ...     settle(); settle()
+    ...     return await future
+    >>> asyncio.run(settled())
+    """
+    unsettled = filterfalse(methodcaller("done"), (future,))
+    return partial(next, map(methodcaller("set_result", None), unsettled), None)
 
 
 def is_failure(error: BaseException) -> TypeGuard[Exception]:

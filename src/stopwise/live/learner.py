@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack, overload
 
-from stopwise.checks import StopwiseError, known_settings, whole_number
+from stopwise.checks import StopwiseError, known_names, whole_number
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
@@ -15,10 +15,10 @@ from stopwise.live.bookkeeping.funding import funded, funded_async
 from stopwise.live.bookkeeping.knowledge import Knowledge
 from stopwise.live.bookkeeping.many_rounds import ManyRounds
 from stopwise.live.bookkeeping.resuming import resume_from, snapshot_of
-from stopwise.live.choosing.item_looker import DrawnItem, ItemLooker
 from stopwise.live.choosing.readings import LiveReading
+from stopwise.live.choosing.stateless_decider import DrawnItem, StatelessDecider
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.parts import DEFAULT_POLICY, parts_of
+from stopwise.live.parts import parts_of
 from stopwise.live.round import Round
 from stopwise.live.stores.queueing.status import StoreStatus
 from stopwise.live.stores.snapshot import read_snapshot, write_snapshot
@@ -27,6 +27,7 @@ from stopwise.live.watching.explain import Explanation
 from stopwise.live.watching.report import LiveReport
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.rule import RuleDecision
+from stopwise.policies.registry import DEFAULT_POLICY
 from stopwise.situations.transitions import Transitions
 
 
@@ -67,8 +68,7 @@ class Learner:
         max_segments: beyond this many, new segments are counted together, as "other".
         abstentions: what it means that a stage gives no answer: "leave out" (the pair is not
             counted, the answer is the last one given), "go on" (the next stage is called until one
-            answers) or "mistake" (no answer is a wrong one). The same as in `stopwise.analyze`; see
-            `stopwise.abstentions`.
+            answers) or "mistake" (no answer is a wrong one); see `stopwise.abstentions`.
         store: a `RoundLog`, `SqliteStore` or `PostgresStore`; without one, use `save` and `load`.
         on_round: called with the `RoundRecord` of every round that has ended.
 
@@ -93,7 +93,7 @@ class Learner:
         **options: Unpack[LearnerKeywords],
     ) -> None:
         own = ("policy", "mistake_cost", "seed", "measured")
-        known_settings("Learner", options, (*own, *LearnerKeywords.__optional_keys__))
+        known_names("Learner", options, (*own, *LearnerKeywords.__optional_keys__), "setting")
         parts = parts_of(stages, policy, mistake_cost, measured, options)
         self.settings = parts.settings
         self.policy = parts.policy
@@ -104,14 +104,12 @@ class Learner:
         )  # fmt: skip
         self._knowledge = Knowledge(self._books, parts.policy.label())
         self.many = ManyRounds(self._books)
-        if not self._books.ledger.budgets.shared:
-            # One call fewer in every round.
+        if not self.shares_budget:  # one call fewer in every round
             self.begin = self._books.opener.begin  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
-        costs = ", ".join(
-            f"{name}: {cost:g}" for name, cost in zip(self.stages, self.settings.costs, strict=True)
-        )
+        stages = zip(self.stages, self.settings.costs, strict=True)
+        costs = ", ".join(f"{name}: {cost:g}" for name, cost in stages)
         return f"Learner({{{costs}}}, {self.policy.label()!r}, {self.rounds} rounds)"
 
     # ---- rounds ------------------------------------------------------------------------------
@@ -152,7 +150,7 @@ class Learner:
             segment: whose evidence it adds to.
             advised: in the modes shadow and advise: the depth that enforcing would have drawn, and
                 its probability.
-            item: where rounds are decided per item, how this one was; see `looker`.
+            item: where rounds are decided per item, how this one was; see `item_decider`.
 
         >>> round = Learner({"rule": 0, "model": 1}).begin_drawn(1, 0.25)
         >>> round.depth, round.probability
@@ -192,12 +190,17 @@ class Learner:
         return self._books.ledger.budgets.shared
 
     @property
+    def limits_items(self) -> bool:
+        """Whether there is a budget of an item, so that `can_pay` is to be asked."""
+        return self._books.ledger.budgets.item_budget is not None
+
+    @property
     def per_item(self) -> bool:
         """Whether rounds are decided per item, after each stage."""
         return self._books.items is not None
 
     @property
-    def looker(self) -> ItemLooker | None:
+    def item_decider(self) -> StatelessDecider | None:
         """Decides items whose rounds are kept elsewhere and are counted by `begin_drawn`.
 
         None where the policy knows the depth before the first call, or a promise is kept, which
@@ -206,7 +209,7 @@ class Learner:
         items = self._books.items
         if items is None or items.guard is not None:
             return None
-        return ItemLooker(items, self._books, lambda: self.rounds)
+        return StatelessDecider(items, self._books, lambda: self.rounds)
 
     @property
     def transitions(self) -> Transitions | None:

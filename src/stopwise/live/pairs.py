@@ -83,6 +83,29 @@ class Added:
         return f"Added({self.pairs}, switched {self.switched}, twice {self.switched_twice})"
 
 
+class Billed(Added):
+    """What one round adds whose calls cost what they reported.
+
+    Args:
+        added: what it adds to the counters of pairs.
+        costs: what each call cost, as far as that was reported.
+        cost: of all calls together.
+
+    >>> Billed(added_by(0b11, 0), [None, 2.5], 3.5).last
+    1
+    """
+
+    __slots__ = ("cost", "costs")
+
+    def __init__(self, added: Added, costs: Sequence[float | None], cost: float) -> None:
+        super().__init__(
+            added.answered, added.pairs, added.switched, added.switched_twice, added.disagreed,
+            added.beyond, added.uncounted,
+        )  # fmt: skip
+        self.costs = costs
+        self.cost = cost
+
+
 def pair_number(i: int, j: int) -> int:
     """The number of the pair i < j.
 

@@ -20,12 +20,7 @@ from stopwise.live.settings import (
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.any_rule import AnyRule
-from stopwise.policies.registry import make_policy
-
-DEFAULT_POLICY = "uss-ts-jump"
-"""Randomised, so that every decision has an exact probability to log; no horizon to know; and its
-regret grows like a logarithm wherever we looked, where that of `uss-ts` can grow with the rounds
-(docs/policies.md)."""
+from stopwise.policies.registry import DEFAULT_POLICY, make_policy
 
 
 class LearnerParts(NamedTuple):

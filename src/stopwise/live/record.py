@@ -13,7 +13,7 @@ from stopwise.checks import (
     StopwiseError,
     fail,
     finite_number,
-    known_keys,
+    known_names,
     parse_json_object,
 )
 from stopwise.live.abstaining import added_under
@@ -27,6 +27,25 @@ from stopwise.live.limits import (
 from stopwise.live.pairs import Added, bits, pair_list, pair_number
 
 MOST_STAGES = 1000
+
+
+class Advice(NamedTuple):
+    """What enforcing would have done: the stage, its probability, its answer, its cost.
+
+    >>> from stopwise.live import Learner
+    >>> learner = Learner({"rule": 0, "model": 1}, "fixed:stage=0", mistake_cost=4, mode="advise")
+    >>> round = learner.begin()
+    >>> round.observe("spam"); round.observe("ham")
+    >>> round.end()                      # the user has the answer of the last stage
+    RoundOutcome(answer='ham', stage=1, cost=1.0)
+    >>> round.advice
+    Advice(stage=0, probability=1.0, answer='spam', cost=0.0)
+    """
+
+    stage: int
+    probability: float
+    answer: Any
+    cost: float
 
 
 class RoundOutcome(NamedTuple):
@@ -59,8 +78,8 @@ class RoundRecord:
         depth: the stage at which it was to stop, with `probability` (its exact propensity).
         stage: the stage whose answer was given; None where no stage answered.
         called: how many stages were called: always the first ones, but for `skipped`.
-        skipped: bits of the stages before the last called that were not called, where stages can be
-            called alone.
+        skipped: bits of the stages among them that were jumped over and not called, where stages
+            can be called alone; of all of them where the round was given up right after a jump.
         answered: bits of the stages that answered (did not abstain, did not fail).
         disagreed: bits of the pairs of answers that differed, see `stopwise.live.pairs`.
         failed: bits of the stages that raised or ran out of time.
@@ -178,7 +197,7 @@ class RoundRecord:
         ...
         stopwise.checks.StopwiseError: round: probability: got 25.0, but need a probability, ...
         """
-        known_keys("round", form, _FIELDS)
+        known_names("round", form, _FIELDS)
         for field in _NEEDED:
             if field not in form:
                 raise StopwiseError(f"round: the field {field!r} is missing")
@@ -328,7 +347,7 @@ def _failed(stages: Any, called: int, answered: int) -> int:
 
 
 def _skipped(stages: Any, called: int, others: int, costs: Sequence[float | None] | None) -> int:
-    mask = _stages("skipped", stages, called - 1)
+    mask = _stages("skipped", stages, called)  # to the last: given up right after a jump
     paid = sum(1 << at for at, cost in enumerate(costs or ()) if cost is not None)
     if mask & (others | paid):
         raise fail("skipped", stages, "stages that neither answered nor failed nor cost anything")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.evidence import ABSTAINED
@@ -18,33 +17,17 @@ from stopwise.live.interrupts import Begun, SharedNote
 from stopwise.live.items.path import ItemPath
 from stopwise.live.items.row import Features
 from stopwise.live.limits import check_cost
-from stopwise.live.record import RoundOutcome, RoundRecord
+from stopwise.live.pairs import Added
+from stopwise.live.record import Advice, RoundOutcome, RoundRecord
 
-
-class Advice(NamedTuple):
-    """What enforcing would have done: the stage, its probability, its answer, its cost.
-
-    >>> from stopwise.live import Learner
-    >>> learner = Learner({"rule": 0, "model": 1}, "fixed:stage=0", mistake_cost=4, mode="advise")
-    >>> round = learner.begin()
-    >>> round.observe("spam"); round.observe("ham")
-    >>> round.end()                      # the user has the answer of the last stage
-    RoundOutcome(answer='ham', stage=1, cost=1.0)
-    >>> round.advice
-    Advice(stage=0, probability=1.0, answer='spam', cost=0.0)
-    """
-
-    stage: int
-    probability: float
-    answer: Any
-    cost: float
+BILLED = 2
+"""What `Round.unusual` is where calls reported what they cost, and nothing else is to be said."""
 
 
 class CountedIn(Protocol):
     """What ending a round the short way needs of those who count it."""
 
     counters: SegmentCounters
-    lock: threading.RLock
 
 
 class Books(Protocol):
@@ -52,7 +35,9 @@ class Books(Protocol):
 
     stage_count: int
     reader: Reader
-    quick: bool
+    short: bool
+    watched: bool
+    heard: bool
     prefixes: Prefixes
 
     @property
@@ -64,6 +49,9 @@ class Books(Protocol):
 
     def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
         """Count a round and give its answer."""
+
+    def tell(self, round: Round, added: Added, outcome: RoundOutcome) -> None:
+        """Tell who listens that a round has ended."""
 
     def advised_cost(self, round: Round) -> float:
         """What a round would have cost if the advice had been followed."""
@@ -104,7 +92,7 @@ class Round:
     )  # fmt: skip
     # What most rounds never need stands on the class, so that beginning one stays cheap.
     ended: bool = True
-    unusual: bool = False  # there is more to count than outputs
+    unusual: int = 0  # whether there is more to count than outputs: `BILLED` if only costs
     drawn_depth: int | None = None
     failed: int = 0
     costs: list[float | None] | None = None
@@ -116,7 +104,7 @@ class Round:
     reserved: float = 0.0
     errors: Sequence[tuple[int, object]] = ()
     compared: Comparison | None = None  # how the answers compare, once that is known
-    looks: bool = False  # decided after each stage, from the situation the item is in
+    per_item: bool = False  # decided after each stage, from the situation the item is in
     full_run: bool = False  # to the end, whatever the outputs
     full_chance: float = 0.0
     counted: bool = False  # its situations, which an interrupt must not count twice
@@ -187,7 +175,7 @@ class Round:
         """Jump to a stage: those in between are not called and cost nothing."""
         at = len(self.outputs)
         if stage > at:
-            self.unusual = True
+            self.unusual |= 1
             self.skipped |= (1 << stage) - (1 << at)
             self.outputs.extend([ABSTAINED] * (stage - at))
 
@@ -195,7 +183,7 @@ class Round:
         """Tell that the next stage raised or ran out of time: recorded, never an agreement."""
         stage = len(self.outputs)
         self.observe(ABSTAINED, cost)
-        self.unusual = True
+        self.unusual |= 1
         self.failed |= 1 << stage
         self.errors = [*self.errors, (stage, error)]
 
@@ -207,7 +195,7 @@ class Round:
         """
         if self.depth + 1 >= self._books.stage_count:
             raise fail("depth", self.depth + 1, f"a stage up to {self._books.stage_count - 1}")
-        self.unusual = True
+        self.unusual |= 1
         if self.drawn_depth is None:
             self.drawn_depth = self.depth
         self.depth += 1
@@ -224,29 +212,27 @@ class Round:
                 kept a moment later (`Learner.flush` waits for all).
         """
         books, outputs = self._books, self.outputs
-        abandoned = len(outputs) <= self.depth
-        if books.quick and not (abandoned or self.unusual):
+        if books.short and not self.unusual and len(outputs) > self.depth:
             # The short way for rounds of which there is nothing to say but their outputs, with the
-            # same result (a test compares them).
+            # same result (a test compares them). Python lets signal handlers and other threads run
+            # after calls: from the call of `tuple` to `append`, all of it is done, or none.
             try:
                 added, outcome = books.prefixes.known[tuple(outputs)]
+                counters = books.ledger.counters
+                tally = counters.tallies[self.segment]
             except (KeyError, TypeError):
                 return books.finish(self, False, wait)
-            answer = outputs[-1]
-            if outcome[0] is not answer:  # 1 and True are one prefix, but not one answer
-                outcome = tuple.__new__(RoundOutcome, (answer, outcome[1], outcome[2]))
-            ledger = books.ledger
-            with ledger.lock:
-                counters = ledger.counters
-                tally = counters.tallies.get(self.segment)
-                if tally is not None and not self.ended:
-                    waiting = counters.pending if added.pairs else counters.quiet
-                    # Signal handlers run after calls: all of this is done, or none.
-                    self.ended_with = outcome
-                    self.__class__ = Round
-                    waiting.append((tally, added, None))
-                    return outcome
-        return books.finish(self, abandoned, wait)
+            if added.pairs and books.watched:
+                return books.finish(self, False, wait)
+            if outcome[0] is outputs[-1] and not self.ended:  # 1 and True are one prefix
+                waiting = counters.pending if added.pairs or counters.ordered else counters.quiet
+                self.ended_with = outcome
+                self.__class__ = Round
+                waiting.append((tally, added, self.advised))
+                if books.heard:
+                    books.tell(self, added, outcome)
+                return outcome
+        return books.finish(self, len(outputs) <= self.depth, wait)
 
     async def end_async(self) -> RoundOutcome:
         """The same, awaiting a comparator that is async or takes its time, and the store."""
@@ -297,9 +283,9 @@ class Round:
 
     def _note_cost(self, stage: int, cost: float) -> None:
         value = check_cost("cost", cost)
-        self.unusual = True
         costs = self.costs
         if costs is None:
+            self.unusual |= BILLED
             self.costs = [*[None] * stage, value]
             return
         if len(costs) < stage:

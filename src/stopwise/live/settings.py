@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from stopwise.abstentions import Abstentions, as_abstentions
-from stopwise.checks import StopwiseError, fail, finite_number, take_plain_numbers
+from stopwise.checks import StopwiseError, any_of, fail, finite_number, one_of, take_plain_numbers
 from stopwise.costs import CALLS, Calls, Costs
 from stopwise.live.limits import check_cost
 from stopwise.policies.base import Policy
 from stopwise.policies.per_item.agreement_guard import AgreementGuard
 from stopwise.policies.registry import policy_to_json, same_policy_text
 
-Mode = Literal["enforce", "advise", "shadow"]
+Mode = Literal["shadow", "advise", "enforce"]
 
 # These say what the counters mean: evidence gathered under others is other evidence.
 _MEANING = ("stages", "costs", "measured", "comparator", "combine", "half_life")
@@ -59,8 +59,8 @@ class LearnerSettings:
     def __post_init__(self) -> None:
         take_plain_numbers(self)
         object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
-        if self.calls is not None and self.calls not in CALLS:
-            raise fail("calls", self.calls, " or ".join(map(repr, CALLS)))
+        if self.calls is not None:
+            one_of("calls", self.calls, CALLS)
         if self.alone:
             self._check_alone()
         if self.half_life is not None:
@@ -70,10 +70,9 @@ class LearnerSettings:
         accepted = "a share between 0 and 1"
         if not 0 <= finite_number("full_run_rate", self.full_run_rate, accepted) <= 1:
             raise fail("full_run_rate", self.full_run_rate, accepted)
-        if self.mode not in get_args(Mode):
-            raise fail("mode", self.mode, "enforce, advise or shadow")
+        one_of("mode", self.mode, get_args(Mode))
         if not isinstance(self.run_to, int) or not 0 <= self.run_to < len(self.stages):
-            raise fail("run_to", self.run_to, "one of " + ", ".join(self.stages))
+            raise fail("run_to", self.run_to, any_of(self.stages))
         accepted = "a number of rounds, 0 or more"
         if finite_number("segment_strength", self.segment_strength, accepted) < 0:
             raise fail("segment_strength", self.segment_strength, accepted)
@@ -212,9 +211,7 @@ def stage_index(field: str, stage: int | str, names: Sequence[str]) -> int:
     (1, 1)
     """
     if isinstance(stage, str):
-        if stage not in names:
-            raise fail(field, stage, "one of " + ", ".join(names))
-        return list(names).index(stage)
+        return list(names).index(one_of(field, stage, names))
     accepted = f"a stage from 0 to {len(names) - 1}, or -1 for the last"
     if finite_number(field, stage, accepted) != stage or not -len(names) <= stage < len(names):
         raise fail(field, stage, accepted)

@@ -15,8 +15,9 @@ from stopwise.lazy import lazy_names
 if TYPE_CHECKING:
     from stopwise.logs.agreeing.promise import Promise, promise
     from stopwise.logs.analysis import Analysis, analyze, analyze_evidence
-    from stopwise.logs.auditing.audit import Audit, plan_audit
+    from stopwise.logs.auditing.audit import plan_audit
     from stopwise.logs.auditing.labelled import audit
+    from stopwise.logs.auditing.result import Audit
     from stopwise.logs.auditing.simulation import simulate_audit
     from stopwise.logs.example import example_log, example_settings
     from stopwise.logs.reading.databases.query import Query
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 # Names load when first used: reading a log needs polars, looking at evidence does not.
 _WHERE = {
     "Analysis": "stopwise.logs.analysis",
-    "Audit": "stopwise.logs.auditing.audit",
+    "Audit": "stopwise.logs.auditing.result",
     "LogSettings": "stopwise.logs.settings",
     "Promise": "stopwise.logs.agreeing.promise",
     "Query": "stopwise.logs.reading.databases.query",

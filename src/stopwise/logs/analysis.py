@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, fail, names_options
 from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import counted
 from stopwise.logs.items.alone import analyze_items_alone
 from stopwise.logs.items.analysis import analyze_items
-from stopwise.logs.judging.alone import called_alone, evidence_called_alone
+from stopwise.logs.judging.alone import CalledAlone, called_alone, evidence_called_alone
 from stopwise.logs.judging.findings import Findings
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
@@ -93,6 +93,7 @@ class Analysis(Findings):
         return html_table(columns, rows, title=self.sentence, note=counted(self.rows, "item"))
 
 
+@names_options(LogOptions)
 def analyze(
     log: object,
     settings: LogSettings | None = None,
@@ -136,11 +137,18 @@ def _with_items(analysis: Analysis, log: object, settings: LogSettings) -> Analy
     in_cascade = alone = None
     if settings.calls != "alone":
         rows = read_rows(log, settings)
-        in_cascade = analyze_items(rows)
+        in_cascade = analyze_items(rows, errors=_stated(analysis, rows.stages[-1]))
     if settings.calls != "cascade":
         ordered = in_call_order(log, replace(settings, calls="alone"))
-        alone = analyze_items_alone(read_rows(log, ordered))
+        rows = read_rows(log, ordered)
+        stated = _stated(analysis.alone or analysis, rows.stages[rows.baseline])
+        alone = analyze_items_alone(rows, errors=stated)
     return replace(analysis, per_item=in_cascade, per_item_alone=alone)
+
+
+def _stated(findings: Findings | CalledAlone, stage: str) -> float:
+    """The errors that the report states of a stage: what is said per item starts from the same."""
+    return float(findings.readings.error_rates[findings.verdict.stages.index(stage)])
 
 
 def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> Analysis:
@@ -168,6 +176,7 @@ def analyze_counts(name: str, counts: PatternCounts, settings: LogSettings) -> A
     )
 
 
+@names_options(LogOptions)
 def analyze_evidence(
     evidence: Evidence,
     settings: LogSettings | None = None,

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 from numpy.typing import ArrayLike
 
@@ -16,11 +16,21 @@ from stopwise.checks import (
     StopwiseError,
     fail,
     finite_number,
-    known_keys,
+    known_names,
+    names_fields,
+    one_of,
     take_plain_numbers,
     whole_number,
 )
 from stopwise.costs import CALLS, Calls
+
+LogLayout = Literal["auto", "wide", "long"]
+TrailingBlanks = Literal["not-called", "abstained"]
+HeadlineReading = Literal["auto", "certain", "weak-dominance", "estimated", "minimax"]
+
+LAYOUTS: tuple[LogLayout, ...] = get_args(LogLayout)
+TRAILING_BLANKS: tuple[TrailingBlanks, ...] = get_args(TrailingBlanks)
+READINGS: tuple[HeadlineReading, ...] = get_args(HeadlineReading)
 
 
 class LogOptions(TypedDict, total=False):
@@ -32,25 +42,21 @@ class LogOptions(TypedDict, total=False):
     segment: str | None
     truth: str | None
     item: str | None
-    layout: Literal["auto", "wide", "long"] | None
+    layout: LogLayout | None
     stage_column: str | None
     output_column: str | None
     cost_column: str | None
     level: float | None
     max_labels: int | None
-    trailing_blanks: Literal["not-called", "abstained"] | None
-    abstentions: Literal["go on", "mistake", "leave out"] | None
-    calls: Literal["cascade", "alone"] | None
+    trailing_blanks: TrailingBlanks | None
+    abstentions: Abstentions | None
+    calls: Calls | None
     baseline: str | None
-    reading: Literal["auto", "certain", "weak-dominance", "estimated", "minimax"] | None
+    reading: HeadlineReading | None
     features: Sequence[str] | str | None
 
 
-LAYOUTS = ("auto", "wide", "long")
-TRAILING_BLANKS = ("not-called", "abstained")
-READINGS = ("auto", "certain", "weak-dominance", "estimated", "minimax")
-
-
+@names_fields
 @dataclass(frozen=True)
 class LogSettings:
     """How to read a log and what its stages and mistakes cost.
@@ -125,19 +131,19 @@ class LogSettings:
         if not 0.5 <= level < 1:
             raise fail("level", self.level, "a number between 0.5 and 1, such as 0.99")
         whole_number("max_labels", self.max_labels, least=2)
-        _one_of("layout", self.layout, LAYOUTS)
-        _one_of("trailing_blanks", self.trailing_blanks, TRAILING_BLANKS)
-        _one_of("reading", self.reading, READINGS)
+        one_of("layout", self.layout, LAYOUTS)
+        one_of("trailing_blanks", self.trailing_blanks, TRAILING_BLANKS)
+        one_of("reading", self.reading, READINGS)
         if self.calls is not None:
-            _one_of("calls", self.calls, CALLS)
+            one_of("calls", self.calls, CALLS)
         if self.abstentions is not None:
             object.__setattr__(self, "abstentions", as_abstentions(self.abstentions))
         for field in ("segment", "truth", "item", "stage_column", "output_column", "cost_column"):
             value = getattr(self, field)
             if value is not None and not (isinstance(value, str) and value):
                 raise fail(field, value, "the name of a column")
-        if self.stages and self.baseline is not None and self.baseline not in self.stages:
-            raise fail("baseline", self.baseline, f"one of the stages {', '.join(self.stages)}")
+        if self.stages and self.baseline is not None:
+            one_of("baseline", self.baseline, self.stages)
         if self.truth is not None and self.truth in (self.stages or ()):
             raise fail("truth", self.truth, "a column that is not one of the stages")
 
@@ -159,12 +165,12 @@ class LogSettings:
         >>> LogSettings.of(stage=["a", "b"])
         Traceback (most recent call last):
         ...
-        stopwise.checks.StopwiseError: settings: unknown field 'stage'; known are 'stages', ...
+        stopwise.checks.StopwiseError: settings: unknown field 'stage'; did you mean 'stages'?
         """
         fields = [field.name for field in dataclasses.fields(cls)]
         values: dict[str, Any] = dict(read_toml(Path(file))) if file is not None else {}
-        known_keys(f"settings {file}" if file is not None else "settings", values, fields)
-        known_keys("settings", given, fields)
+        known_names(f"settings {file}" if file is not None else "settings", values, fields)
+        known_names("settings", given, fields)
         values.update({name: value for name, value in given.items() if value is not None})
         return cls(**values)
 
@@ -242,8 +248,3 @@ def _costs(costs: Any, stages: tuple[str, ...] | None) -> tuple[float, ...]:
         if value < 0:
             raise fail(f"costs[{at}]", value, accepted)
     return values
-
-
-def _one_of(field: str, value: object, accepted: Sequence[str]) -> None:
-    if value not in accepted:
-        raise fail(field, value, " or ".join(accepted))

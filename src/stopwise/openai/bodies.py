@@ -13,6 +13,8 @@ from typing import Any
 
 from stopwise.openai.errors import ProtocolError
 
+_TOO_MANY = 10**15
+
 
 @dataclass(frozen=True)
 class ChatRequest:
@@ -24,6 +26,8 @@ class ChatRequest:
         choices: how many answers it wants (`n`).
         body: all of it.
         size: its bytes, as they came; 0 where they did not.
+        most_tokens: how long all answers together may be; None if it does not say, or asks about
+            what has more tokens than letters: pictures, sounds, files.
     """
 
     model: str
@@ -33,6 +37,7 @@ class ChatRequest:
     choices: int
     body: dict[str, Any]
     size: int = 0
+    most_tokens: int | None = None
 
     def for_stage(
         self, model: str, *, streamed: bool, more: Mapping[str, Any] | None = None
@@ -113,7 +118,7 @@ def read_chat(data: bytes) -> ChatRequest:
     if not all(isinstance(message, dict) for message in messages):
         raise ProtocolError(400, "messages: every message is an object", param="messages")
     streamed = body.get("stream")
-    if streamed not in (None, True, False):
+    if streamed is not None and not isinstance(streamed, bool):
         raise ProtocolError(400, "stream: need true or false", param="stream")
     choices = body.get("n")
     if choices is None:
@@ -123,4 +128,25 @@ def read_chat(data: bytes) -> ChatRequest:
     options = body.get("stream_options")
     usage = isinstance(options, dict) and options.get("include_usage") is True
     name, _, stage = model.partition("/")
-    return ChatRequest(name, stage or None, bool(streamed), usage, choices, body, len(data))
+    most = _most_tokens(body, choices)
+    return ChatRequest(name, stage or None, bool(streamed), usage, choices, body, len(data), most)
+
+
+def _most_tokens(body: Mapping[str, Any], choices: int) -> int | None:
+    limits = [body.get(name) for name in ("max_completion_tokens", "max_tokens")]
+    said = [
+        limit for limit in limits
+        if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+    ]  # fmt: skip
+    if not said or not all(_is_text(message.get("content")) for message in body["messages"]):
+        return None
+    # Servers heed one of the two. No price makes a number beyond this affordable.
+    return min(max(said) * choices, _TOO_MANY)
+
+
+def _is_text(content: Any) -> bool:
+    """Whether the content of a message is text alone."""
+    if not isinstance(content, list):
+        return True
+    return all(isinstance(part, dict) and part.get("type") in ("text", "refusal")
+               for part in content)  # fmt: skip

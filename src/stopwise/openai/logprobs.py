@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, fail, one_of
 
 How = Literal["mean", "product", "first", "least", "gap"]
 _ACCEPTED = (
@@ -36,8 +36,7 @@ def confidence_of_logprobs(given: Any, how: How = "mean") -> float:
     ...
     stopwise.checks.StopwiseError: logprobs: got 0.3, but need log-probabilities, 0 or less
     """
-    if how not in get_args(How):
-        raise fail("how", how, "one of " + ", ".join(get_args(How)))
+    one_of("how", how, get_args(How))
     tokens = _tokens(given)
     if how == "gap":
         return _gap(tokens[0])

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from functools import cache
 
-from stopwise.checks import fail
+from stopwise.checks import any_of, fail
 from stopwise.costs import Costs
 from stopwise.paper.classifiers import retrained_heart, retrained_pima
 from stopwise.paper.files import read_toml
@@ -62,7 +62,7 @@ def problem(dataset: str, instance: int, source: DistributionSource = "calibrate
 def _joint(dataset: str, source: DistributionSource) -> Problem:
     sources = get_dataset(dataset).sources
     if source not in sources:
-        raise fail("source", source, f"one of {', '.join(sources)} for {dataset}")
+        raise fail("source", source, f"{any_of(sources)} for {dataset}")
     if source == "calibrated":
         return _calibrated(dataset)
     if source == "as-printed":

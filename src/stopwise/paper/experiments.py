@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from stopwise.checks import fail
+from stopwise.checks import one_of
 from stopwise.costs import Costs
 from stopwise.paper.environments import Environment, make_environment
 from stopwise.paper.files import read_toml
@@ -130,8 +130,7 @@ def choose_figures(only: Sequence[str]) -> list[PaperFigure]:
     """
     figures = load_figures()
     for id in only:
-        if id not in figures:
-            raise fail("only", id, "one of " + ", ".join(figures))
+        one_of("only", id, tuple(figures))
     return [figure for id, figure in figures.items() if not only or id in only]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
-from stopwise.checks import fail
+from stopwise.checks import fail, one_of
 from stopwise.costs import Costs
 from stopwise.paper.files import read_data, read_toml
 
@@ -98,9 +98,7 @@ def get_dataset(name: str) -> Dataset:
     (0.2929, 0.2025, 0.1483)
     """
     datasets = load_datasets()
-    if name not in datasets:
-        raise fail("dataset", name, "one of " + ", ".join(datasets))
-    return datasets[name]
+    return datasets[one_of("dataset", name, tuple(datasets))]
 
 
 @dataclass(frozen=True)

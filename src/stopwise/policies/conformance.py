@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, names_settings
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
-from stopwise.policies.registry import policy_from_json, policy_names, policy_to_json
+from stopwise.policies.registry import make_policy, policy_from_json, policy_names, policy_to_json
 
 FALSE_ALARM_RATE = 1e-9
 """Chance that `check_policy` rejects a correct policy, by its one statistical check (bounded)."""
@@ -25,8 +25,13 @@ FALSE_ALARM_RATE = 1e-9
 _HORIZON = 1000
 
 
-def check_policy(policy: Policy, seed: int = 0) -> None:
+@names_settings
+def check_policy(policy: Policy | str, seed: int = 0) -> None:
     """Raise AssertionError, saying what is wrong, unless the policy keeps the rules of the frame.
+
+    Args:
+        policy: a policy, or its name as `simulate` takes it.
+        seed: of the situations that it is tried in.
 
     >>> from stopwise.policies.uss_ts import UssTs
     >>> check_policy(UssTs())
@@ -40,9 +45,10 @@ def check_policy(policy: Policy, seed: int = 0) -> None:
         check_memory_is_bounded,
         check_compiled_rule,
     ]
+    checked = make_policy(policy)
     seeds = np.random.SeedSequence(seed).spawn(len(checks))
     for check, check_seed in zip(checks, seeds, strict=True):
-        check(policy, check_seed)
+        check(checked, check_seed)
 
 
 def random_situations(

@@ -9,7 +9,15 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError, fail, known_keys, known_version, parse_json_object
+from stopwise.checks import (
+    StopwiseError,
+    any_of,
+    fail,
+    known_names,
+    known_version,
+    one_of,
+    parse_json_object,
+)
 from stopwise.policies.base import Policy
 
 if TYPE_CHECKING:
@@ -19,6 +27,11 @@ ENTRY_POINT_GROUP = "stopwise.policies"
 
 REQUIRED = "(must be given)"
 """Stands where a setting has no usual value."""
+
+DEFAULT_POLICY = "uss-ts-jump"
+"""Of live cascades and replays. Randomised, so that every decision has an exact probability to log;
+no horizon to know; and its regret grows like a logarithm wherever we looked, where that of `uss-ts`
+can grow with the rounds (docs/policies.md)."""
 
 _VERSION = 1
 
@@ -106,7 +119,8 @@ def policy_class(name: str) -> type[Policy]:
         return _registered[name]
     if name in (installed := _installed()):
         return _load(name, installed[name])
-    raise fail("policy", name, "one of " + ", ".join(policy_names()))
+    one_of("policy", name, policy_names())
+    raise AssertionError("a name that is known has a class")
 
 
 def _load(name: str, point: EntryPoint) -> type[Policy]:
@@ -140,14 +154,14 @@ def make_policy(policy: str | Policy, **settings: Any) -> Policy:
     >>> make_policy("uss-tsx")
     Traceback (most recent call last):
     ...
-    stopwise.checks.StopwiseError: policy: got 'uss-tsx', but need one of uss-ts, ...
+    stopwise.checks.StopwiseError: policy: got 'uss-tsx', but need 'uss-ts', ...
     """
     if isinstance(policy, Policy):
         if settings:
             raise fail("policy", policy, "a name, where settings are given beside it")
         return policy
     if not isinstance(policy, str):
-        raise fail("policy", policy, "a policy or one of " + ", ".join(policy_names()))
+        raise fail("policy", policy, "a policy, or " + any_of(policy_names()))
     name, _, written = policy.partition(":")
     parsed = _parse_settings(name, written)
     for key in settings:
@@ -179,12 +193,12 @@ def policy_from_json(text: str | bytes) -> Policy:
     FixedStage(stage=0)
     """
     form = parse_json_object("policy", text)
-    known_keys("policy", form, ("version", "policy", "settings", "parameters"))
+    known_names("policy", form, ("version", "policy", "settings", "parameters"))
     if "settings" in form and "parameters" in form:
         raise StopwiseError("policy: give settings or, as up to version 0.2, parameters; not both")
     known_version(form, _VERSION)
     if not isinstance(form.get("policy"), str):
-        raise fail("policy", form.get("policy"), "one of " + ", ".join(policy_names()))
+        raise fail("policy", form.get("policy"), any_of(policy_names()))
     key = "parameters" if "parameters" in form else "settings"
     settings = form.get(key, {})
     if not isinstance(settings, dict):
@@ -212,12 +226,7 @@ def same_policy_text(one: str, two: str) -> bool:
 def _build(name: str, settings: Mapping[str, Any]) -> Policy:
     policy = policy_class(name)
     usual = policy_settings(policy)
-    for key in settings:
-        if key not in usual:
-            known = ", ".join(usual) or "none"
-            raise StopwiseError(
-                f"policy {name}: unknown setting {key!r}; its settings are: {known}"
-            )
+    known_names(f"policy {name}", settings, usual, "setting")
     for key, default in usual.items():
         if default is REQUIRED and key not in settings:
             raise StopwiseError(f"policy {name}: the setting {key!r} must be given: {name}:{key}=")

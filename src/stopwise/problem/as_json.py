@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stopwise.checks import StopwiseError, fail, known_keys, known_version, parse_json_object
+from stopwise.checks import StopwiseError, fail, known_names, known_version, parse_json_object
 from stopwise.costs import Costs, FloatArray
 from stopwise.problem.patterns import SUM_TOLERANCE, IntArray, json_patterns
 
@@ -31,7 +31,7 @@ def read_problem(text: str | bytes) -> ProblemForm:
     (0.1, 0.30000000000000004)
     """
     form = parse_json_object("problem", text)
-    known_keys("problem", form, _FIELDS)
+    known_names("problem", form, _FIELDS)
     known_version(form, _VERSION)
     for field in ("costs", "patterns"):
         if field not in form:

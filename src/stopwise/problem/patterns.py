@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stopwise.arrays import FloatArray
 from stopwise.arrays import IntArray as IntArray
-from stopwise.checks import StopwiseError, fail, finite_number, known_keys
+from stopwise.checks import StopwiseError, fail, finite_number, known_names
 
 LabelTuple = tuple[Hashable, ...]
 
@@ -118,7 +118,7 @@ def json_patterns(patterns: Any) -> Iterable[tuple[Any, Any, Any]]:
     for at, pattern in enumerate(patterns):
         if not isinstance(pattern, dict):
             raise fail(f"patterns[{at}]", pattern, "an object with truth, outputs and p")
-        known_keys(f"patterns[{at}]", pattern, ("truth", "outputs", "p"))
+        known_names(f"patterns[{at}]", pattern, ("truth", "outputs", "p"))
         for field in ("truth", "outputs", "p"):
             if field not in pattern:
                 raise StopwiseError(f"patterns[{at}]: the field {field!r} is missing")

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stopwise.checks import (
-    StopwiseError,
-    fail,
-    whole_number,
-)
+from stopwise.checks import StopwiseError, fail, names_settings, whole_number
 from stopwise.costs import Costs, FloatArray, check_costs
 from stopwise.decisions import TIE, optimal_stage, stopping_stages
 from stopwise.display import COLOURS, frame, html_table, new_axes
@@ -46,6 +42,7 @@ class Problem:
     array([0.  , 0.05])
     """
 
+    @names_settings
     def __init__(
         self,
         costs: Costs,
@@ -74,6 +71,7 @@ class Problem:
     # ---- builders -------------------------------------------------------------------------
 
     @classmethod
+    @names_settings
     def from_patterns(
         cls,
         patterns: Iterable[tuple[Hashable, Sequence[Hashable], float]],
@@ -98,6 +96,7 @@ class Problem:
         )
 
     @classmethod
+    @names_settings
     def from_predictions(
         cls,
         predictions: ArrayLike,
@@ -131,6 +130,7 @@ class Problem:
         )
 
     @classmethod
+    @names_settings
     def from_rates(
         cls,
         error_rates: Sequence[float],

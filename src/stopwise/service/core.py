@@ -18,12 +18,14 @@ from stopwise.service.cascades.verdicts import renew_headlines
 from stopwise.service.config.forms import FROM_FILE, MODES, Config, FromFile, Mode
 from stopwise.service.database.alarms import Alarms
 from stopwise.service.database.connection import open_database
+from stopwise.service.database.grants import Grants
 from stopwise.service.database.keys import Key, Keys
 from stopwise.service.database.labels import Labels
 from stopwise.service.database.open_rounds import OpenRounds
 from stopwise.service.database.replies import Replies
 from stopwise.service.database.rounds import Rounds
 from stopwise.service.database.trail import Trail
+from stopwise.service.database.writing import KEY
 from stopwise.service.metrics import Metrics
 from stopwise.service.telemetry.opentelemetry import OpenTelemetry, telemetry_of
 from stopwise.service.upstream.calls import Upstreams
@@ -76,7 +78,7 @@ class Service:
         self.alarms = Alarms(self.database)
         self.open_rounds = OpenRounds(self.database)
         self.replies = Replies(self.database)
-        self.spending = Spending()
+        self.spending = Spending(Grants(self.database) if self.database.shared else None)
         self.metrics = Metrics()
         self.telemetry = telemetry_of(config.server.opentelemetry)
         self.upstreams = Upstreams(self.telemetry)
@@ -272,14 +274,36 @@ class Service:
         if new == "enforce":
             renew_headlines(self.rounds, cascade)
 
-    def reserve(self, key: Key, amount: float = 0.0) -> None:
-        """Hold back what a request may cost; refuse a key that has spent what it may in a day."""
-        if key.id and not self.spending.reserve(f"key:{key.id}", amount, key.budget):
-            raise ProtocolError(
-                429,
-                f"this key has spent its budget of {key.budget:g} for today (UTC), with what is"
-                " under way",
-                code="insufficient_quota",
-                kind="insufficient_quota",
-                retry_after=DAY - time.time() % DAY,
-            )
+    def check_budget(self, key: Key) -> None:
+        """Refuse a key that has spent what it may in a day, as far as this replica knows."""
+        if key.id and not self.spending.reserve(f"{KEY}{key.id}", 0.0, key.budget):
+            raise _spent(key)
+
+    async def reserve(self, key: Key, amount: float, *, whole: bool = False) -> None:
+        """Hold back what a request may cost; refuse it where the key's budget does not allow it.
+
+        Args:
+            whole: whether it is the most that it can cost, and has to be left.
+        """
+        name = f"{KEY}{key.id}"
+        if key.id and not await self.spending.fund(name, amount, key.budget, whole=whole):
+            raise _spent(key, amount if whole else None)
+
+
+def _spent(key: Key, most: float | None = None) -> ProtocolError:
+    said = (
+        f"this key has spent its budget of {key.budget:g} for today (UTC), with what is under way"
+    )
+    if most is not None:
+        said = (
+            f"this request can cost {most:.4g}, more than is left of this key's budget of"
+            f" {key.budget:g} for today (UTC), with what is under way; a smaller max_tokens or a"
+            " shorter question may fit"
+        )
+    return ProtocolError(
+        429,
+        said,
+        code="insufficient_quota",
+        kind="insufficient_quota",
+        retry_after=DAY - time.time() % DAY,
+    )

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, one_of
 from stopwise.lazy import missing
 from stopwise.policies.base import Policy
 from stopwise.problem import IntArray, Problem
@@ -77,9 +77,7 @@ def check_engine(name: str) -> EngineName:
     >>> check_engine("fast")
     'fast'
     """
-    if name not in get_args(EngineName):
-        raise fail("engine", name, "auto, fast or reference")
-    return name  # type: ignore[return-value]
+    return one_of("engine", name, get_args(EngineName))
 
 
 def choose_engine(name: EngineName, problem: Problem, policy: Policy, stream: Stream) -> Engine:

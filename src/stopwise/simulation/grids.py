@@ -36,7 +36,7 @@ def make_grid(grid: GridName | Sequence[int], horizon: int) -> IntArray:
         elif grid == "log":
             rounds = np.geomspace(1, horizon, POINTS)
         else:
-            raise fail("grid", grid, "linear, log or a list of rounds")
+            raise fail("grid", grid, "'linear', 'log' or a list of rounds")
         return np.unique(np.maximum(np.round(rounds), 1).astype(np.int64))
     chosen = [whole_number(f"grid[{at}]", value, least=1) for at, value in enumerate(grid)]
     if any(value > horizon for value in chosen):

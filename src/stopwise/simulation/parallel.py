@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, get_args
 
-from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.checks import StopwiseError, fail, one_of, whole_number
 from stopwise.costs import FloatArray
 from stopwise.lazy import load
 from stopwise.problem import IntArray
@@ -45,8 +45,7 @@ class Workers:
     def __post_init__(self) -> None:
         if self.jobs != -1:
             whole_number("jobs", self.jobs, least=1)
-        if self.backend not in get_args(Backend):
-            raise fail("backend", self.backend, ", ".join(get_args(Backend)))
+        one_of("backend", self.backend, get_args(Backend))
         if self.backend == "dask" and not self.scheduler:
             raise fail(
                 "scheduler",

@@ -166,6 +166,9 @@ class Simulation:
             f" {regret.ci_high:.4g}, {self.replications:,} replications)"
         )
 
+    def __repr__(self) -> str:
+        return f"<Simulation of {self}>"
+
     def _repr_html_(self) -> str:
         best = self.stages[self.optimal_stage]
         rows = zip(self.stages, self.stage_share, strict=True)

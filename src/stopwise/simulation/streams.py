@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, one_of
 from stopwise.problem import Problem
 
 Stream = Literal["independent", "round-robin"]
@@ -21,8 +21,7 @@ def check_stream(problem: Problem, stream: str) -> Stream:
     >>> check_stream(problem, "round-robin")
     'round-robin'
     """
-    if stream not in get_args(Stream):
-        raise fail("stream", stream, "independent or round-robin")
+    one_of("stream", stream, get_args(Stream))
     if stream == "round-robin" and problem.rows is None:
         raise StopwiseError(
             "stream: round-robin follows the rows of a data set, and this problem has none;"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError, finite_number
+from stopwise.checks import StopwiseError, any_of, finite_number, names_settings
 from stopwise.display import html_table, new_axes
 from stopwise.lazy import load
 from stopwise.simulation.parallel import Backend
@@ -57,7 +57,7 @@ class SweepResult:
         if problem is None and len(names) == 1:
             problem = names[0]
         if problem is None or problem not in names:
-            raise StopwiseError(f"problem: got {problem!r}, but need one of {', '.join(names)}")
+            raise StopwiseError(f"problem: got {problem!r}, but need {any_of(names)}")
         ax = new_axes(ax)
         chosen = table.filter(pl.col("problem") == problem)
         for (policy,), part in chosen.group_by("policy", maintain_order=True):
@@ -81,6 +81,7 @@ class SweepResult:
         )
 
 
+@names_settings
 def run_sweep(
     grid: Sweep,
     out: Path,

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stopwise.checks import StopwiseError, fail, known_keys, whole_number
+from stopwise.checks import StopwiseError, fail, known_names, whole_number
 from stopwise.policies.registry import make_policy
 from stopwise.problem import Problem
 from stopwise.simulation.engines import EngineName, check_engine
@@ -102,7 +102,7 @@ def read_sweep(
         form = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StopwiseError(f"grid: this is not TOML ({error})") from None
-    known_keys("grid", form, _KEYS)
+    known_names("grid", form, _KEYS)
     for key in ("problems", "policies", "horizons"):
         if key not in form:
             raise StopwiseError(f"grid: the field {key!r} is missing")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import FloatArray, IntArray
-from stopwise.checks import fail, finite_number, known_keys, known_version, whole_number
+from stopwise.checks import fail, finite_number, known_names, known_version, whole_number
 from stopwise.situations.observations import ABSTAINED, MOST_STAGES, Observations
 
 VERSION = 1
@@ -235,7 +235,7 @@ class Binning:
         >>> Binning.from_dict(binning.to_dict()) == binning
         True
         """
-        known_keys(
+        known_names(
             "binning", form, ("version", "edges", "labels", "features", "label_count", "whole")
         )
         known_version(form, VERSION, needed=True)

@@ -10,8 +10,18 @@ import numpy as np
 from stopwise.arrays import FloatArray, IntArray
 from stopwise.situations.keys import LEVELS
 
-LEAST_LEAN, MOST_LEAN = 5.0, 300.0
-"""Bounds on how many rows of its coarser key a situation is given beside its own."""
+LEAST_LEAN = 5.0
+MOST_LEAN = (30.0, 300.0)
+"""Bounds on how many rows of its coarser key a situation is given beside its own.
+
+Few rounds tell little of how far keys differ. With a high upper bound a rule that learns as it goes
+would then treat all situations alike, and stop where it learns nothing of them any more. So the
+upper bound grows with the rows, from the first of these numbers to the second: many rows that show
+no difference are believed, and stated risks stay calibrated.
+"""
+
+ROWS_FOR_LEAN = 10.0
+"""The upper bound is one row for this many that were seen."""
 
 
 @dataclass(frozen=True)
@@ -136,18 +146,21 @@ def rows_to_lean_on(number: FloatArray, mean: FloatArray, parent: FloatArray) ->
 
     >>> same = np.array([[0.5], [0.5]])
     >>> rows_to_lean_on(np.array([100.0, 100.0]), same, same)
-    300.0
+    30.0
+    >>> rows_to_lean_on(np.array([1000.0, 1000.0]), same, same)      # many rows, and no difference
+    200.0
     >>> rows_to_lean_on(np.array([100.0, 100.0]), np.array([[0.1], [0.9]]), same)
     5.0
     """
+    most = min(max(float(number.sum()) / ROWS_FOR_LEAN, MOST_LEAN[0]), MOST_LEAN[1])
     if len(number) < 2:
-        return MOST_LEAN
+        return most
     within = (parent * (1 - parent)).sum(axis=1)
     apart = ((mean - parent) ** 2).sum(axis=1)
     between = float((number * apart - within).sum())
     if between <= 0:
-        return MOST_LEAN
-    return min(max(float((number * within).sum()) / between, LEAST_LEAN), MOST_LEAN)
+        return most
+    return min(max(float((number * within).sum()) / between, LEAST_LEAN), most)
 
 
 def _by(values: FloatArray, first: IntArray) -> FloatArray:

@@ -11,13 +11,14 @@ that of the keys.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
-from stopwise.checks import StopwiseError, fail, known_keys, known_version, whole_number
+from stopwise.checks import StopwiseError, fail, known_names, known_version, whole_number
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import decode, situations
 from stopwise.situations.observations import Observations
@@ -25,6 +26,9 @@ from stopwise.situations.whole_rows import WholeRows
 
 VERSION = 1
 _COUNTERS = ("first", "moves", "full", "ends", "labelled")
+
+Change = tuple[dict[Any, int], Any, int]
+"""Counts, a key of theirs, and the number that will stand there."""
 
 
 class Transitions:
@@ -77,19 +81,25 @@ class Transitions:
 
     def add(self, path: Sequence[int], *, full: bool = False) -> None:
         """Count one round, given by its situations after each stage called."""
+        for counts, key, number in self.changes(path, full=full):
+            counts[key] = number
+
+    def changes(self, path: Sequence[int], *, full: bool = False) -> list[Change]:
+        """What `add` changes, as the numbers that will stand there: made twice, it is the same."""
         stage_count = self.binning.stage_count
         if not 1 <= len(path) <= stage_count:
             raise fail("path", len(path), f"1 to {stage_count} situations")
         if full and len(path) < stage_count:
             raise fail("full", full, "a path through every stage, where the round was a full run")
-        start = path[0]
-        self.first[start] = self.first.get(start, 0) + 1
-        for moves, before, after in zip(self.moves, path, path[1:], strict=False):
-            moves[before, after] = moves.get((before, after), 0) + 1
+        last = path[-1]
+        found: list[Change] = [(self.first, path[0], self.first.get(path[0], 0) + 1)]
+        for moves, move in zip(self.moves, pairwise(path), strict=False):
+            found.append((moves, move, moves.get(move, 0) + 1))
         if full:
-            self.full[path[-1]] = self.full.get(path[-1], 0) + 1
+            found.append((self.full, last, self.full.get(last, 0) + 1))
             for ends, before in zip(self.ends, path, strict=False):
-                ends[before, path[-1]] = ends.get((before, path[-1]), 0) + 1
+                found.append((ends, (before, last), ends.get((before, last), 0) + 1))
+        return found
 
     def add_keys(self, keys: IntArray, full: NDArray[np.bool_] | None = None) -> None:
         """Count many rounds: a row of situations each, -1 for stages not called."""
@@ -215,7 +225,7 @@ class Transitions:
         >>> Transitions.from_dict(counts.to_dict()) == counts
         True
         """
-        known_keys("transitions", form, ("version", "binning", *_COUNTERS))
+        known_names("transitions", form, ("version", "binning", *_COUNTERS))
         known_version(form, VERSION, needed=True)
         try:
             counts = cls(Binning.from_dict(form["binning"]))

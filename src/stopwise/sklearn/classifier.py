@@ -14,15 +14,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stopwise.arrays import IntArray
+from stopwise.checks import names_settings
+from stopwise.costs import Calls, Costs
 from stopwise.evidence import Evidence
 from stopwise.live.calling.stage import Reported, Stage
 from stopwise.live.cascade import Cascade
-from stopwise.live.parts import DEFAULT_POLICY
 from stopwise.policies.base import Policy
+from stopwise.policies.per_item.alone.rule import AloneRule
+from stopwise.policies.per_item.policy import ReferencePolicy
 from stopwise.policies.per_item.situation import SituationPolicy, StoppingRule
-from stopwise.policies.registry import make_policy
+from stopwise.policies.registry import DEFAULT_POLICY, make_policy
 from stopwise.situations.binning import Binning
 from stopwise.situations.transitions import Transitions
+from stopwise.sklearn.alone import rule_from, stop_rows_alone
 from stopwise.sklearn.entries import StageEntry, checked_stages, column_numbers
 from stopwise.sklearn.folds import out_of_fold
 from stopwise.sklearn.per_item import Stopped, expected_cost, observed, stop_rows
@@ -60,12 +64,16 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             trains each stage once and leaves it to `partial_fit` to learn where to stop.
         batch_size: rows in a batch of `partial_fit`; None begins small and doubles.
         random_state: seed of the depths drawn by `partial_fit`.
+        calls: "cascade" (the same as None) if a stage needs those before it, "alone" if each can
+            be called without them: a prediction then costs what its own calls cost, and a rule that
+            decides per item chooses the first stage too, and may jump over others.
 
     Attributes:
         stage_: the stage, 0-based, that `predict` uses; `stage_name_` is its name. Of a policy that
             decides per item, the one that all rows would go to if they had to go to one.
-        cost_: what one prediction costs: that stage and all before it; where rows are decided per
-            item, the mean over rows like those counted so far.
+        cost_: what one prediction costs: that stage and all before it (that stage, where stages are
+            called alone); where rows are decided per item, the mean over rows like those counted
+            so far.
         rule_: where rows are decided per item, the rule; None elsewhere, and before any evidence.
         learning_cost_: what `partial_fit` has cost in all.
         evidence_: all that was learned.
@@ -85,6 +93,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     1.0
     """
 
+    @names_settings
     def __init__(
         self,
         stages: Sequence[tuple[Any, ...]] | None = None,
@@ -94,6 +103,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int | None = None,
         random_state: Any = None,
         cv: Any = 5,
+        calls: Calls | None = None,
     ) -> None:
         self.stages = stages
         self.mistake_cost = mistake_cost
@@ -102,6 +112,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.random_state = random_state
         self.cv = cv
+        self.calls = calls
 
     # ---- scikit-learn's protocol -------------------------------------------------------------
 
@@ -180,7 +191,8 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows = observed(self.classes_, said)
             cascade.learner.add_evidence(Evidence.from_codes(rows.codes))
             if cascade.learner.per_item:
-                cascade.learner.add_transitions(Transitions.of(rows, Binning.fit(rows)))
+                binning = Binning.fit(rows, whole=self.calls == "alone")
+                cascade.learner.add_transitions(Transitions.of(rows, binning))
         self._read(cascade)
         return self
 
@@ -237,6 +249,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             mistake_cost=self.mistake_cost,
             seed=self._seed,
             on_failure="raise",
+            calls=self.calls,
         )
         if self._memory is not None:
             cascade.learner.restore(self._memory, "CascadeClassifier")
@@ -248,11 +261,17 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.evidence_ = learner.evidence()
         self.stage_ = learner.best_stage()
         self.stage_name_ = learner.stages[self.stage_]
-        self.cost_ = float(learner.costs.cumulative[self.stage_])
+        # What an answer of each stage costs: where stages are called alone, that stage's own cost.
+        prices = learner.costs.cumulative
+        self.cost_ = float(prices[self.stage_])
         self.learning_cost_ = learner.report().spent
-        self.rule_: StoppingRule | None = None
+        self.rule_: StoppingRule | AloneRule | None = None
         counts = learner.transitions
-        if isinstance(learner.policy, SituationPolicy):
+        if self.calls == "alone" and isinstance(learner.policy, ReferencePolicy):
+            if counts is not None:
+                own = Costs.from_stages(prices, learner.costs.mistake_cost)
+                self.rule_, self.cost_ = rule_from(learner.policy, learner.stages, counts, own)
+        elif isinstance(learner.policy, SituationPolicy):
             if counts is None and not learner.policy.learns:
                 none = ((),) * len(learner.stages)
                 counts = Transitions(Binning(edges=none, labels=none))
@@ -280,7 +299,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return shares_of(estimator, take_columns(X, columns), self.classes_)
 
     def stopping_stages(self, X: Any) -> IntArray:
-        """The stage, 0-based, at which each row stops: it and all before it are called."""
+        """The stage, 0-based, at which each row stops: the last one that is called on it."""
         check_is_fitted(self)
         if self.rule_ is not None:
             return self._stop(X).depths
@@ -296,6 +315,8 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             part = take_columns(take_rows(X, rows), self._columns[stage])
             return say(self.estimators_[stage], part, self.classes_)
 
+        if isinstance(self.rule_, AloneRule):
+            return stop_rows_alone(self.rule_, self.classes_, len(X), ask)
         return stop_rows(self.rule_, self._binning, self.classes_, len(X), ask)
 
     def _ask(self, X: Any, method: str) -> Any:

@@ -94,7 +94,7 @@ def stop_rows(
         depths,
         answering,
         codes[np.arange(number), answering],
-        _of_the_answering(shares, answering),
+        of_the_answering(shares, answering),
     )
 
 
@@ -105,9 +105,12 @@ def _stops(rule: StoppingRule, stage: int, keys: IntArray) -> Any:
     return said[where]
 
 
-def _of_the_answering(
-    shares: Sequence[FloatArray | None], answering: IntArray
-) -> FloatArray | None:
+def of_the_answering(shares: Sequence[FloatArray | None], answering: IntArray) -> FloatArray | None:
+    """Of every row, the probabilities by the stage that answers it; None where a stage has none.
+
+    >>> of_the_answering([np.array([[1.0, 0.0]]), np.array([[0.2, 0.8]])], np.array([1])).tolist()
+    [[0.2, 0.8]]
+    """
     result: FloatArray | None = None
     for stage, spread in enumerate(shares):
         if spread is None:

@@ -132,3 +132,26 @@ def test_nothing_to_answer():
     cascade = three(str, str, str)
     assert len(cascade.answer_many([]).collect()) == 0
     assert list(cascade.answer_many([])) == []
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        "ab",
+        b"ab",
+        {"b": 1, "a": 2},
+        {"b", "a"},
+        frozenset("ab"),
+        pd.DataFrame({"x": [1], "y": [2]}),
+    ],
+)
+def test_parts_of_one_thing_are_not_given_to_the_items_of_a_batch(outputs):
+    """A set has no order, and a text of two characters is not the answers to two items."""
+    stages = [
+        Stage("first", lambda items: list(items), batch=True),
+        Stage("second", lambda items: outputs, 1, batch=True),
+    ]
+    size = 1 if isinstance(outputs, pd.DataFrame) else 2
+    answers = list(Cascade(stages, "fixed", mistake_cost=9).answer_many(range(size)))
+    assert [one.answer for one in answers] == list(range(size))
+    assert f"got one {type(outputs).__name__}; return a list" in str(answers[0].failures[0][1])

@@ -1,6 +1,7 @@
 """Loading: all or nothing, whatever is raised, and whatever is under way."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,30 @@ def test_a_bad_snapshot_changes_nothing(tmp_path, change):
         learner.load(path)
     assert learner.to_form() == before
     play(learner, 5, "t")
+
+
+def test_a_sum_over_segments_that_is_no_sum_is_made_from_them(tmp_path):
+    path = save(tmp_path, lambda form: form["state"]["pool"].update(spent=10**400))
+    learner = Learner([0, 0.1, 0.1], seed=1)
+    learner.load(path)
+    assert learner.rounds == 60
+
+
+def test_what_cannot_be_decided_by_changes_nothing(tmp_path, monkeypatch):
+    learner = Learner([0, 0.1, 0.1], "per-item", seed=1)
+    play(learner, 40)
+    learner.save(tmp_path / "s.json")
+    play(learner, 40)
+    before = learner.to_form()
+    form = json.loads((tmp_path / "s.json").read_text())
+    wrong: tuple[Any, ...] = (True, 3, [])
+    for items in wrong:
+        with pytest.raises(StopwiseError, match="items"):
+            learner.restore({**form, "items": items})
+    monkeypatch.setattr("stopwise.live.choosing.item_decider.Deciding.by", None)
+    with pytest.raises(TypeError):
+        learner.restore(form)
+    assert learner.to_form() == before
 
 
 def test_anything_that_is_raised_while_loading_changes_nothing(tmp_path, monkeypatch):

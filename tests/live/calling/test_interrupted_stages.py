@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from moments import interrupted
+from patience import eventually
 from stopwise.live import Cascade, Learner, Retry, RoundLog, SqliteStore, Stage
 
 COSTS = (1.0, 2.0, 4.0)
@@ -260,8 +261,8 @@ def interrupt_all(error: type[BaseException]) -> None:
         )
         cascade.close()
         gc.collect()
-        time.sleep(0.01)  # calls in threads that had begun count now
-        check(cascade.learner, calls)
+        # Calls in threads that had begun count when they have ended.
+        eventually(lambda learner=cascade.learner, calls=calls: check(learner, calls))  # type: ignore[misc]
         print(at, "holds", flush=True)
 
 
@@ -288,8 +289,7 @@ def test_what_was_called_is_paid_whenever_answers_are_cancelled(
 
     with Cascade(calls.stages(kind), mistake_cost=100, seed=2, at_once=at_once) as cascade:
         asyncio.run(cancel_some())
-        time.sleep(0.01)
-        check(cascade.learner, calls)
+        eventually(lambda: check(cascade.learner, calls))
 
 
 def test_calls_that_had_not_begun_when_a_handler_raised_never_begin(

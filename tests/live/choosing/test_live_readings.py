@@ -44,5 +44,5 @@ def test_a_learner_that_knows_nothing_says_the_last_stage_by_every_reading() -> 
 
 
 def test_an_unknown_reading_is_refused() -> None:
-    with pytest.raises(StopwiseError, match="reading: got 'sure', but need one of weak-dominance"):
+    with pytest.raises(StopwiseError, match="reading: got 'sure', but need 'weak-dominance'"):
         Learner({"a": 1, "b": 2}).best_stage(reading="sure")  # type: ignore[arg-type]

@@ -129,8 +129,8 @@ def test_the_short_way_counts_as_the_long_way(seed):
     short = Learner([0, 0.1, 0.2], seed=seed)
     long = Learner([0, 0.1, 0.2], seed=seed)
     middle = Learner([0, 0.1, 0.2], seed=seed)
-    middle._books.quick = False
-    long._books.quick = long._books._regular = False
+    middle._books.short = False
+    long._books.short = long._books._regular = False
     for _ in range(200):
         outputs = rng.integers(0, 2, 3).tolist()
         for learner in (short, middle, long):

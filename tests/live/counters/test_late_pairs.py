@@ -7,8 +7,8 @@ import pytest
 
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
-from stopwise.live.counters.carried import FastTs, LateTs
-from stopwise.live.counters.late_pairs import MANY_STAGES
+from stopwise.live.counters.carried import FastTs
+from stopwise.live.counters.late_pairs import MANY_STAGES, LateTs
 from stopwise.live.pairs import added_by, compare_answers, pair_count, pair_list
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_jump import UssTsJump

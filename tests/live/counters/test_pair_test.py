@@ -11,7 +11,7 @@ from scipy.special import betainc, betaincc
 
 from stopwise.live.counters.carried import FastTs
 from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest
-from stopwise.live.pairs import added_by
+from stopwise.live.pairs import Added, added_by
 from stopwise.policies import UssTs
 
 
@@ -50,6 +50,24 @@ def test_it_is_written_and_read_back_to_the_last_bit() -> None:
     for wrong in ([1.0] * 10, ["x"] * 11, 7):
         with pytest.raises((ValueError, TypeError)):
             PairTest.from_form(wrong)
+
+
+@pytest.mark.parametrize("wrong", [25.0, -25.0, math.nan, math.inf, None, 10**400])
+def test_forged_numbers_are_not_carried_on(wrong: float | None) -> None:
+    def after_restoring(**changes: object) -> list[float]:
+        carried = FastTs(UssTs(), [[0.0, 0.2], [0.0, 0.0]])
+        carried.restore({**form, **changes}, [8], [2])
+        for _ in range(50):
+            carried.move(Added(0, ((0, True),)))
+        return carried.distribution(1)
+
+    usual = PairTest(3.0, 7.0, 0.2).to_form()
+    form: dict[str, object] = {"pairs": [usual], "still": 0, "noted": []}
+    expected = after_restoring()
+    assert after_restoring(still=wrong) == expected
+    for at in range(11):
+        forged = [*usual[:at], wrong, *usual[at + 1 :]]
+        assert after_restoring(pairs=[forged]) == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.2, 0.7])

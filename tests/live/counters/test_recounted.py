@@ -56,6 +56,40 @@ def test_a_learner_that_is_asked_after_every_round_draws_the_same(
         assert untouched.probabilities(segment) == asked.probabilities(segment)
 
 
+@pytest.mark.parametrize("interrupts", [False, True])
+def test_what_lending_segments_keep_is_what_they_would_make_again(*, interrupts: bool) -> None:
+    """Pairs that always disagree, and then always agree: settled, near a threshold, settled."""
+    learner = Learner([0.0, 0.4, 0.0], seed=4, full_run_rate=0.5, segment_strength=200.0)
+    counters = learner._books.counters
+    kept = between = turn = 0
+
+    def begin() -> Any:
+        # The others begin as often, so that the rounds of one change what all may read.
+        return learner.begin("abcb"[turn % 4])
+
+    def run() -> None:
+        round = begin()
+        for stage in range(round.depth + 1):
+            round.observe(stage if turn < 400 else 0)
+        round.end()
+
+    for turn in range(1800):
+        if interrupts and turn % 9 == 0:
+            interrupted(run, turn % 67)  # cut at a moment, which differs
+        else:
+            run()
+        fast = [tally.fast.current for tally in counters.tallies.values() if tally.fast is not None]
+        kept += any(fast)
+        if turn % 7 == 0:
+            drawn = begin()
+            expected = learner.probabilities(drawn.segment)  # adds all up, and makes it again
+            assert drawn.probability == expected[drawn.depth]
+            between += 0.001 < expected[0] < 0.499
+            drawn.abandon()
+    assert kept > 100
+    assert between > 10
+
+
 def test_a_snapshot_goes_on_with_the_same_bits(tmp_path: Any) -> None:
     for settings in KINDS[:4]:
         first = Learner([0.0, 0.1, 0.1], seed=4, **settings)

@@ -56,10 +56,22 @@ def answered(cascade: Cascade, way: str) -> list[Answer]:
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("promise", [{}, {"agree": 0.6, "level": 0.6, "look_rate": 0.3}])
-@pytest.mark.parametrize("store", ["memory", "log", "sqlite"])
-@pytest.mark.parametrize("way", ["sync", "async", "batch"])
-@pytest.mark.parametrize("mode", ["enforce", "advise", "shadow"])
+PROMISE = {"agree": 0.6, "level": 0.6, "look_rate": 0.3}
+MODES, WAYS, STORES = (
+    ("enforce", "advise", "shadow"),
+    ("sync", "async", "batch"),
+    ("memory", "log", "sqlite"),
+)
+# Every two of mode, way and store meet, with and without a promise (a Latin square).
+TOGETHER = [
+    (MODES[a], WAYS[b], STORES[(a + b) % 3], promise)
+    for a in range(3)
+    for b in range(3)
+    for promise in ({}, PROMISE)
+]
+
+
+@pytest.mark.parametrize(("mode", "way", "store", "promise"), TOGETHER)
 def test_everything_together(
     mode: Any, way: str, store: str, promise: dict[str, float], tmp_path: Path
 ) -> None:

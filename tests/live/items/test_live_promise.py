@@ -15,6 +15,7 @@ from made_up_cascades import made_up
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.live import Cascade, Learner, Reported, RoundLog, SqliteStore, Stage
+from stopwise.live.items.path import Deciding, ItemPath
 from stopwise.live.items.promise import LiveGuard
 from stopwise.policies.per_item.agreeing import agree_over
 from stopwise.policies.per_item.agreement_guard import AgreementGuard, most_missed
@@ -33,7 +34,7 @@ def play(learner: Learner, item: int, segment: str = "") -> tuple[int, Any]:
     for stage in range(3):
         label = ROWS.labels[ROWS.codes[item, stage]]
         round.observe(label, confidence=float(ROWS.confidences[item, stage]))
-        if stage == round.depth or (round.looks and learner.stops(round)):
+        if stage == round.depth or (round.per_item and learner.stops(round)):
             break
     return len(round.outputs) - 1, round.end().answer
 
@@ -76,28 +77,31 @@ def test_a_thousand_streams_keep_it_at_every_moment(delay: int) -> None:
     More broken ones than binom.ppf(1 - 1e-6) are a false alarm with a chance below 1e-6.
     """
     promise = AgreementGuard(agree=0.8, level=0.8, look_rate=0.25)
-    runs, count, broken, stopped = 1000, 600, 0, 0
+    runs, count, broken, stopped, by = 1000, 600, 0, 0, Deciding()
     random = np.random.default_rng(delay)
     for _ in range(runs):
         guard = LiveGuard(promise)
         counters = [0, 0, 0, 0, 0]
         guard.read = lambda counters=counters: counters  # type: ignore[misc]
-        late: deque[tuple[int, bool]] = deque()
+        late: deque[tuple[int, bool, ItemPath]] = deque()
         coins, differ = (random.random((2, count)) < [[0.25], [0.9]]).tolist()
         missed = 0
         for at, (look, other) in enumerate(zip(coins, differ, strict=True)):
             while late and late[0][0] <= at:
-                counters[3] += late.popleft()[1]
-                guard.ended(look=True)
+                _, found, path = late.popleft()
+                counters[3] += found
+                guard.ended(path)
             opened = guard.may_stop()
             counters[0] += 1
             if not opened:
                 continue
-            guard.begun(look=look)
+            path = ItemPath(by)
+            path.looked = look
+            guard.begun(path)
             if look:
-                late.append((at + 1 + delay, other))
+                late.append((at + 1 + delay, other, path))
             else:
-                guard.ended(look=False)
+                guard.ended(path)
                 stopped += 1
                 missed += other
                 if missed > 0.2 * (at + 1) + 1e-9:

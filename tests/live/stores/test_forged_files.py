@@ -139,3 +139,20 @@ def test_what_a_learner_reports_is_held_to_the_same_limits():
             learner.begin_drawn(1, chance)
     with pytest.raises(StopwiseError, match="costs"):
         Learner({"a": 0.0, "b": 1e308}, "fixed")
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["hour = 'x'", "hour = 9e999", "hour = -1", "value = 'x'", "value = 9e999", "counter = x'ff'"],
+)
+def test_counters_by_the_hour(tmp_path, change):
+    learner = Learner([0, 1], "fixed", store=SqliteStore(tmp_path / "forged.db"))
+    with learner.begin() as round:
+        round.observe("a")
+        round.observe("b")
+    learner.close()
+    with sqlite3.connect(tmp_path / "forged.db") as connection:
+        connection.execute(f"UPDATE stopwise_hours SET {change} WHERE counter = 'rounds'")
+    connection.close()
+    with pytest.raises(StopwiseError, match=r"forged\.db: (hour|counter)"):
+        SqliteStore(tmp_path / "forged.db").read_hours()

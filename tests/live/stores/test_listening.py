@@ -49,7 +49,7 @@ def test_a_listener_may_begin_rounds(tmp_path, durability):
 
     learner = alarmed(tmp_path, listen, durability)
     learners.append(learner)
-    assert heard.wait(10)
+    assert heard.wait(30)
     learner.close()
     assert learner.rounds == 700 + len(learner.alarms)
 
@@ -69,7 +69,7 @@ def test_what_a_store_heard_is_never_told_in_the_thread_of_a_round(tmp_path, mon
     )
     monkeypatch.setattr(threading.Thread, "start", start_late)
     learner._books.ledger.listeners.hear([DriftAlarm("", (0, 1), 100, 0.1, 0.4)])
-    learner._books.ledger.listeners.wait(5)
+    learner._books.ledger.listeners.wait(30)
     assert threads == ["stopwise on_drift"]
 
 
@@ -85,7 +85,7 @@ def test_a_listener_may_close_the_learner(tmp_path):
 
     learner = alarmed(tmp_path, listen)
     learners.append(learner)
-    assert closed.wait(10)
+    assert closed.wait(30)
     learner.close()
     assert learner.store_status.queued == 0
 
@@ -100,7 +100,7 @@ def test_whatever_a_listener_raises_rounds_are_written(tmp_path, error):
         raise error
 
     learner = alarmed(tmp_path, listen)
-    assert heard.wait(10)
+    assert heard.wait(30)
     assert learner.store_status.kept == 700
     run_round(learner, "y")
     learner.close()

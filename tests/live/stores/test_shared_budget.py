@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,47 @@ def test_no_more_than_the_budget_is_spent_by_many(tmp_path):
     assert 47.0 <= learners[0].report().spent <= 50.0
     for learner in learners:
         learner.close()
+
+
+def test_a_part_is_not_lost_where_asking_for_it_is_interrupted(shared):
+    learner = shared.learner(learner={"run_budget": 64.0})
+    queue = learner._books.queue
+    call = queue.call
+
+    def interrupted(function):
+        call(function)
+        raise KeyboardInterrupt
+
+    queue.call = interrupted
+    for _ in range(40):  # each asks for a 32nd, if it has not got one
+        with suppress(KeyboardInterrupt):
+            learner.begin().abandon()
+    queue.call = call
+    assert 0 < learner._books.ledger.budgets.granted <= 4
+    learner.close()
+
+
+def test_a_part_is_not_lost_where_its_commit_is(shared):
+    learner = shared.learner(writer="web", learner={"run_budget": 64.0})
+    store = learner._books.queue.store
+    broken, store.broken = store.broken, lambda error: True
+
+    def lose_answer():
+        transaction = store._connection.transaction
+
+        @contextmanager
+        def committed(**settings):
+            with transaction(**settings):
+                yield
+            raise ConnectionError("lost")
+
+        store._connection.transaction = committed
+
+    for _ in range(40):
+        learner._books.queue.call(lose_answer)
+        with pytest.raises(ConnectionError):
+            learner.begin()
+        learner._books.queue.call(store._connected)
+    store.broken = broken
+    learner.begin().abandon()
+    learner.close()

@@ -111,31 +111,31 @@ def test_waiting_for_the_store_does_not_stop_an_event_loop(kind):
     store = learner._books.queue.store
     append = store.append
 
+    in_time = []
+
     def slow(first, records):
-        time.sleep(0.3)
+        in_time.append(ticked.wait(20))  # a loop that stands still never says so
         return append(first, records)
 
+    ticked = threading.Event()
     store.append = slow
 
+    async def tick():
+        for _ in range(8):
+            await asyncio.sleep(0.01)
+        ticked.set()
+
     async def run():
-        ticks = 0
-
-        async def tick():
-            nonlocal ticks
-            while True:
-                ticks += 1
-                await asyncio.sleep(0.01)
-
         ticking = asyncio.create_task(tick())
         round = learner.begin()
         for _ in range(3):
             round.observe("x")
         await round.end_async()
-        ticking.cancel()
-        return ticks
+        await ticking
 
-    assert asyncio.run(run()) >= 8
+    asyncio.run(run())
     learner.close()
+    assert in_time == [True]
 
 
 def test_rounds_of_many_threads_are_written_together(kind):

@@ -27,6 +27,13 @@ def test_a_file_of_another_program_is_left_as_it_is(tmp_path, content):
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize("place", [".", "none/rounds", "/dev/null"])
+@pytest.mark.parametrize("kind", [RoundLog, SqliteStore])
+def test_what_cannot_be_opened_is_refused_by_name(tmp_path, kind, place):
+    with pytest.raises(StopwiseError, match=str(tmp_path / place)):
+        Learner([0, 1], store=kind(tmp_path / place))
+
+
 @pytest.mark.parametrize("how", ["deleted", "renamed", "rotated", "cut"])
 def test_a_log_that_is_moved_under_a_running_process_acknowledges_nothing(tmp_path, play, how):
     path, aside = tmp_path / "rounds.jsonl", tmp_path / "aside.jsonl"

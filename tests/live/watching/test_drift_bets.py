@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 from scipy.special import betaln
@@ -70,7 +71,7 @@ def test_an_alarm_says_before_after_and_when_and_begins_again() -> None:
     watch = DriftWatch(2, Drift(window=20))
     for at in range(600):
         assert not watch.observe("de", [(0, at % 10 == 0)])
-    alarms: list[DriftAlarm] = []
+    alarms: Sequence[DriftAlarm] = []
     while not alarms:
         alarms = watch.observe("de", [(0, True)])
     (alarm,) = alarms

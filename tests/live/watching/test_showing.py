@@ -9,7 +9,28 @@ from typer.testing import CliRunner
 from stopwise import Evidence
 from stopwise.cli import build_app
 from stopwise.decisions import passes
-from stopwise.live import Learner, RoundLog, SqliteStore, read_rounds
+from stopwise.live import (
+    Breaker,
+    Cascade,
+    Drift,
+    Learner,
+    PostgresStore,
+    Retry,
+    RoundLog,
+    SqliteStore,
+    Stage,
+    by,
+    by_key,
+    exact,
+    fenced_json,
+    folded,
+    json_fields,
+    letter,
+    number,
+    python_source,
+    read_rounds,
+    tool_call,
+)
 from stopwise.live.watching.explain import rounds_to_turn, wilson
 
 matplotlib.use("agg")
@@ -34,6 +55,9 @@ def test_an_explanation_says_what_decides():
     assert "25.0% of 100 differ" in str(explained)
     assert "<table>" in explained._repr_html_()
     assert len(explained.plot().lines) == 9
+    assert explained.to_frame()["disagreement"].to_list() == [0.05, 0.25, 0.04]
+    assert repr(explained).startswith("<Explanation: The next round stops at")
+    assert repr(learner.report()) == f"<LiveReport: {str(learner.report()).splitlines()[0]}>"
 
 
 def test_a_pair_that_was_never_seen_is_said_so():
@@ -114,3 +138,24 @@ def test_another_file_is_refused(tmp_path):
     result = run("repair", tmp_path / "x")
     assert "need a log of rounds" in str(result.exception)
     assert (tmp_path / "x").read_text() == "hello"
+
+
+def test_everything_shows_what_it_is():
+    stages = [Stage("rule", str.islower, 1), Stage("model", str.isalpha, 5)]
+    cascade = Cascade(stages, "fixed", mistake_cost=20, comparator=letter())
+    cascade.answer("a")
+    assert repr(cascade) == "Cascade(rule, model; 'fixed', 1 rounds)"
+    assert repr(cascade.answer_many(["a", "b"])) == "<Answers: 2 items, called when asked for>"
+    assert repr(cascade.answer_many_async(iter("ab"))) == (
+        "<AsyncAnswers: items, called when asked for>"
+    )
+    assert repr(cascade.learner.reader.comparator) == "Comparator(\"letter('ABCD')\")"
+    shown = [
+        cascade, cascade.learner, cascade.learner.report(), cascade.learner.explain(),
+        cascade.learner.begin(), cascade.learner.store_status, *cascade.stages,
+        cascade.answer("a"), cascade.answer_many(["a"]).collect(), exact(), number(), folded(),
+        json_fields("a"), fenced_json("a"), tool_call(), python_source(), by_key(len),
+        by(lambda one, two: one == two), Retry(2), Breaker(), Drift(), RoundLog("x"),
+        SqliteStore("x"), PostgresStore("postgresql://user@host/x"),
+    ]  # fmt: skip
+    assert not [each for each in map(repr, shown) if " object at 0x" in each]

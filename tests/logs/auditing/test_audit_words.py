@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -120,3 +121,17 @@ def test_one_is_one(tmp_path, cli):
         assert "1 item" in " ".join(said.split())
         for word in ("items", "labels", "rows", "replications"):
             assert f" 1 {word}" not in " ".join(said.split()), (command, said)
+
+
+def test_an_audit_shows_itself():
+    begun = sw.audit(sw.example_log(), {}, **sw.example_settings())
+    assert repr(begun) == "<Audit of 1,797 items, not settled>"
+    assert str(begun) == "Not settled with 0 labels: tree or linear; best guess linear"
+    table = begun.to_frame()
+    assert table["finding"].to_list() == ["open"] * len(begun.pairs)
+    shown = begun._repr_html_()
+    assert "best guess linear" in shown
+    assert f"To label next: {begun.to_label[0]}, " in shown
+    done = replace(begun, best=1, labels=9, stages=("<a>", "b", "c"), pairs=(), to_label=())
+    assert str(done) == "b is the best stage: settled by its posterior, with 9 labels"
+    assert "<a>" not in done._repr_html_()

@@ -9,6 +9,7 @@ import pytest
 from stopwise.logs import LogSettings, promise
 from stopwise.logs.items.alone import analyze_items_alone
 from stopwise.logs.items.analysis import analyze_items
+from stopwise.logs.items.fitting import fit_with_labels
 from stopwise.logs.reading.rows import read_rows
 
 BILLED = {"stages": ["a", "b"], "mistake_cost": 300.0, "truth": "truth"}
@@ -53,6 +54,20 @@ def test_stages_called_alone_are_paid_as_billed():
     assert found.certified < 0
     assert not found.helps
     assert found.ways[1].cost == pytest.approx(rows.bills[:, 1].mean())
+
+
+@pytest.mark.parametrize("calls", ["cascade", "alone"])
+def test_what_labels_bought_is_told_from_bills(calls):
+    """Only hard items are sent on, at 30 each; the mean bill of `b` is 9."""
+    frame = _hard_items_cost_more()
+    rule, bought = fit_with_labels(frame, labels=30, **BILLED, calls=calls)
+    rows = read_rows(frame, LogSettings.of(**BILLED, calls=calls))
+    if calls == "alone":
+        called = rule.follow(rows.observations()).called
+    else:
+        called = rule.depths(rows.observations())[:, None] >= np.arange(2)
+    paid = (called * rows.bills).sum(axis=1).mean()
+    assert paid < bought.after < 1.3 * paid
 
 
 def test_a_promise_costs_what_its_calls_were_billed():

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import stopwise as sw
 from made_up_cascades import made_up
 from stopwise.checks import StopwiseError
 from stopwise.cli import build_app
@@ -226,3 +227,42 @@ def test_of_equal_single_stages_a_gain_is_against_the_deepest() -> None:
     rows = Observations(("no", "yes"), codes)
     rule = Rule.fit(("small", "free"), rows, Costs.from_stages([1, 0], mistake_cost=20))
     assert [gain.stage for gain in gains_of(rule, rule.depths(rows), codes)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("calls", ["cascade", "alone", None])
+def test_a_report_has_one_estimate_of_how_often_the_last_stage_errs(calls: str | None) -> None:
+    """The reference's own errors are those of the stage table, and not left out of any total."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 3, 900)
+    wrong = rng.random((900, 3)) < [0.35, 0.25, 0.15]
+    codes = np.where(wrong, (truth[:, None] + 1) % 3, truth[:, None])
+    frame = pl.DataFrame({name: codes[:, at] for at, name in enumerate("abc")})
+    given = {"stages": "a,b,c", "costs": "1,2,6", "mistake_cost": 40, "calls": calls}
+    found = analyze(frame, per_item=True, **given)
+    errors = found.to_frame()["estimated_error_rate"][-1]
+    assert errors > 0.05
+    for items, cost in ((found.per_item, 9), (found.per_item_alone, 6)):
+        if items is not None:
+            assert items.ways[-1].expected_total == pytest.approx(cost + 40 * errors)
+            saved = items.best_single.expected_total - items.per_item.expected_total
+            assert items.gain == pytest.approx(saved / items.best_single.expected_total)
+
+
+def test_more_stages_than_fit_are_refused_in_words_of_the_log() -> None:
+    names = [f"s{at}" for at in range(12)]
+    frame = pl.DataFrame({name: ["a", "b"] * 30 for name in names})
+    given = {"stages": names, "costs": list(range(1, 13)), "mistake_cost": 40}
+    for ask in (lambda: fit(frame, **given), lambda: sw.promise(frame, 0.9, **given)):
+        with pytest.raises(StopwiseError, match=r"stages: 12 stages, but .* at most 10"):
+            ask()
+    with pytest.raises(StopwiseError, match="12 stages"):
+        sw.replay(frame, "per-item", **given)
+
+
+def test_one_row_is_one_row() -> None:
+    frame = pl.DataFrame({"s": ["a"], "m": ["a"], "l": ["b"]})
+    given = {"stages": ["s", "m", "l"], "costs": [1, 2, 3], "mistake_cost": 8}
+    with pytest.raises(StopwiseError, match="fit: 1 complete row, but need 40"):
+        fit(frame, **given)
+    with pytest.raises(StopwiseError, match="per item: 1 complete row, but need 40"):
+        analyze(frame, per_item=True, **given)

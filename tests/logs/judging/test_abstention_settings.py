@@ -71,7 +71,7 @@ def test_labelling_functions_with_one_label_each():
 
 @pytest.mark.parametrize("value", ["skip", None, 3])
 def test_refusals(value):
-    with pytest.raises(StopwiseError, match="go on or mistake or leave out"):
+    with pytest.raises(StopwiseError, match="'go on', 'mistake' or 'leave out'"):
         as_abstentions(value)
 
 

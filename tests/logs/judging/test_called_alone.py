@@ -220,7 +220,7 @@ def test_an_audit_of_stages_called_alone_counts_own_costs():
 
 
 def test_settings_say_what_is_accepted():
-    with pytest.raises(StopwiseError, match="calls: got 'solo', but need cascade or alone"):
+    with pytest.raises(StopwiseError, match="calls: got 'solo', but need 'cascade' or 'alone'"):
         LogSettings.of(calls="solo")
-    with pytest.raises(StopwiseError, match="baseline: got 'z', but need one of the stages a, b"):
+    with pytest.raises(StopwiseError, match="baseline: got 'z', but need 'a' or 'b'"):
         LogSettings(stages=("a", "b"), baseline="z")

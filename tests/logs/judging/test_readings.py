@@ -145,6 +145,7 @@ def _total(analysis, stage):
     return float(analysis.truth.expected_total_costs[stage])
 
 
+@pytest.mark.full_estimate
 def test_right_more_often_than_the_rule_on_random_cascades():
     """20 cascades of unlike stages at 3 mistake costs: the headline against the paper's rule."""
     rng = np.random.default_rng(12)
@@ -204,3 +205,11 @@ def test_two_stages_and_the_estimate_asked_for(tmp_path, cli):
     answer = cli("analyze", tmp_path / "log.csv", "--stages", "first,second", "--costs",
                          "0.01,0.1", "--reading", "estimated")  # fmt: skip
     assert "nothing can be estimated without a" in " ".join((answer.out + answer.err).split())
+
+
+def test_costs_of_any_size_have_readings():
+    """Where b gives no answer, c is called: the costs of both are then as large as can be."""
+    outputs = {"a": ["x", None, "y"] * 20, "b": ["x", "y", None] * 20, "c": ["y", "x", "x"] * 20}
+    given = {"stages": ["a", "b", "c"], "costs": [1.0, 2.0, 1e300], "mistake_cost": 1}
+    analysis = analyze(pl.DataFrame(outputs), calls="alone", **given)
+    assert analysis.readings.headline_stage == 0

@@ -51,6 +51,7 @@ CASES = [
     case("log.parquet", b"PAR1" + b"x" * 99, *FLAGS, says="this Parquet file is cut off"),
     case("log.parquet", b"PAR1" + b"x" * 99 + b"PAR1", *FLAGS, says="cannot be read"),
     case("log.jsonl", TWO, *FLAGS, says="named as JSON lines, but this is other text"),
+    case("log.jsonl", '\ufeff{"a":"x","b":"y"}\n', *FLAGS, says="begins with a byte order mark"),
     case("log.jsonl", '{"a": 1, "b":\n', *FLAGS, says="cannot be read"),
     case("log.jsonl", '{"a": [1], "b": [2]}\n', *FLAGS, says="not lists or bytes"),
     case("log.xlsx", b"x", *FLAGS, says="a .csv, .csv.gz, .tsv, .parquet or .jsonl file"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stopwise.evidence import Evidence
 from stopwise.logs import Settings, analyze, analyze_evidence, evidence_of_frame
+from stopwise.logs.reading.bills import spread_of
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED, count
 from stopwise.logs.reading.layouts.opening import open_log
 from stopwise.logs.reading.partition import evidence_of_groups
@@ -95,3 +96,23 @@ def test_dask_partitions_give_the_same_evidence(log):
     with dask.config.set(scheduler="synchronous"):
         total = dask.delayed(sum)(counted, Evidence(3)).compute()
     assert total == evidence_of_frame(log, stages)
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        [],
+        [0.0, 0.0],
+        [5e-324, 1e290, 0.0],
+        [1.0, 1.0, 3.0],
+        np.random.default_rng(0).pareto(1, 500),
+    ],
+)
+def test_a_spread_counts_every_cost_once_rounded_down_by_a_thousandth(costs):
+    costs = np.sort(np.array(costs, dtype=np.float64))
+    found = spread_of(costs)
+    assert found.number.sum() == len(costs)
+    assert (np.diff(found.cost) > 0).all()
+    each = np.repeat(found.cost, found.number.astype(int))
+    assert (each <= costs * (1 + 1e-9)).all()
+    assert (costs <= each * 1.001001 + 5e-324).all()

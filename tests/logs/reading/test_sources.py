@@ -75,6 +75,16 @@ def test_several_files(frame, tmp_path, cli):
     refused = cli("analyze", tmp_path / "one.csv", tmp_path / "two.csv", *FLAGS)
     assert refused.status == 2
     assert "its header is not that of" in refused.err
+    with pytest.raises(StopwiseError, match="given twice"):
+        analyze([tmp_path / "one.csv", tmp_path / "o*.csv"], **GIVEN)
+
+
+def test_a_comment_at_the_end_of_a_query_ends_there(frame, tmp_path):
+    sqlite_log(frame, tmp_path / "log.db")
+    found = analyze(
+        Query(f"sqlite:///{tmp_path / 'log.db'}", "select * from answers -- all"), **GIVEN
+    )
+    assert found.to_dict()["rows"] == frame.height
 
 
 def test_costs_as_arrays_and_by_name(frame):
@@ -164,6 +174,8 @@ def test_postgresql_counts_for_us(frame, postgres, cli):
         ("sqlite:///LOG", "select a, b from answers", "stages: got 'c'"),
         ("sqlite:///LOG", "select a as x, b, c from answers", "stages: got 'a'"),
         ("sqlite:///LOG", "drop table answers", "the query failed"),
+        ("sqlite:///LOG", "select x'00ff' as a, b, c from answers", "not lists or bytes"),
+        ("duckdb://", "select [1] as a, 1 as b, 1 as c", "not lists or bytes"),
         ("sqlite:///LOG", "select 1; drop table answers", "one SELECT"),
     ],
 )

@@ -148,7 +148,7 @@ def test_command(log, tmp_path, cli):
                  "0.01,0.1,0.3", "--truth", "truth", "--replications", 2, "--jobs", 1]  # fmt: skip
     form = json.loads(cli(*arguments, "--json").out)
     assert [o["name"].split(" (")[0] for o in form["outcomes"]] == [
-        "uss-ts", "always first", "always last", "best fixed stage in hindsight",
+        "uss-ts-jump", "always first", "always last", "best fixed stage in hindsight",
         "on until two in a row agree", "large called alone", "random stopping at equal cost",
     ]  # fmt: skip
     answer = cli(*arguments)

@@ -10,6 +10,7 @@ import pytest
 from stopwise.checks import StopwiseError
 from stopwise.logs import analyze, replay
 from stopwise.logs.formatting import printable
+from stopwise.policies.registry import DEFAULT_POLICY
 
 mpl.use("agg")
 SETTINGS: dict[str, Any] = {
@@ -37,15 +38,18 @@ def test_replay_shows_itself(log):
     table = result.to_frame()
     assert table["name"][0] == result.policy
     assert table["cost"].to_list() == [outcome.cost for outcome in result.outcomes]
-    assert "no_answer" in result._repr_html_()
-    assert str(result).startswith("uss-ts over 2,000 items")
+    html = result._repr_html_()
+    assert "<th>no answer</th>" in html  # in words, and shares in percent as above the table
+    assert html.count(" %</td>") == len(result.outcomes) * (2 + len(result.stages))
+    assert result.policy == DEFAULT_POLICY  # the one that a live learner has
+    assert str(result).startswith(f"{DEFAULT_POLICY} over 2,000 items")
     assert len(result.plot().collections) == 3
 
 
 def test_an_unknown_keyword_names_the_nearest(log):
     functions: tuple[Any, ...] = (analyze, replay)
     for function in functions:
-        with pytest.raises(StopwiseError, match=r"unknown field 'mistake_costs'.*'mistake_cost'\?"):
+        with pytest.raises(StopwiseError, match=r"setting 'mistake_costs'.*'mistake_cost'\?"):
             function(log, mistake_costs=2)
 
 

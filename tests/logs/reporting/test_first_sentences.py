@@ -18,8 +18,9 @@ def log(rows=400, errors=(0.3, 0.15, 0.1), seed=0):
     return pl.DataFrame(dict(zip("abc", wrong, strict=True)))
 
 
+@pytest.mark.full_estimate
 def test_an_estimate_is_named_so_in_a_short_first_sentence():
-    analysis = analyze(log(), stages=["a", "b", "c"], costs=[1, 3, 9], mistake_cost=30)
+    analysis = analyze(log(), stages=["a", "b", "c"], costs=[1, 3, 9], mistake_cost=15)
     assert analysis.readings.headline_reading == "estimated"
     first, why, *_ = analysis.sentence.split(". ")
     assert first == "Stop at a (estimated, not certain)"
@@ -37,6 +38,15 @@ def test_what_is_the_same_called_alone_is_not_said_again():
     assert other.alone is not None
     said = headline.alone_sentence(other.alone, other.verdict, other.readings)
     assert said.startswith("If each stage can be called alone: call b alone")
+
+
+def test_where_no_stage_is_named_none_is_the_same_called_alone():
+    given = {"stages": ["a", "b", "c"], "costs": [1, 3, 9], "mistake_cost": 60}
+    analysis = analyze(log(), reading="certain", **given)
+    assert analysis.readings.headline_stage is None
+    assert analysis.alone is not None
+    said = headline.alone_sentence(analysis.alone, analysis.verdict, analysis.readings)
+    assert said == "If each stage can be called alone: no stage can be named either."
 
 
 def test_a_step_that_costs_a_mistake_has_nothing_to_fix():

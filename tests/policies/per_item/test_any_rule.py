@@ -56,5 +56,5 @@ def test_what_all_files_share_is_checked_in_all(
 @pytest.mark.parametrize("kind", [None, "per-items", ["per-item"], 1])
 def test_an_unknown_kind_is_refused_with_those_that_are_known(kind: object, tmp_path: Path) -> None:
     path = written(tmp_path / "rule.json", {**fitted(Rule).to_dict(), "rule": kind})
-    with pytest.raises(StopwiseError, match="per-item, per-item-logistic, per-item-alone"):
+    with pytest.raises(StopwiseError, match="'per-item', 'per-item-logistic' or 'per-item-alone'"):
         read_rule(path)

@@ -239,12 +239,17 @@ def test_labels_settle_the_audit(api: tuple[TestClient, Service]) -> None:
         audit = client.get(f"{C}/audit").json()
         if audit["settled"] or not audit["to_label"] or given > 120:
             break
-        for round_id in audit["to_label"]:
+        for round_id in audit["to_label"][:3]:
             outputs = made[round_id]
             right = [at for at in range(3) if outputs[at] == outputs[2]]
             client.post(f"{C}/labels", json={"round": round_id, "correct": right})
             given += 1
     assert audit["settled"] is True
+    # As `stopwise audit` settles it, and says what that rests on.
+    assert (audit["settled_by"], audit["level"]) == ("posterior", 0.99)
+    page = " ".join(client.get("/ui/c/support/labels").text.split())
+    assert f"settled after {given} labels, with a posterior probability of 99 % or more" in page
+    assert "by its posterior</td>" in page
     assert audit["best"] in ("model", "person")
     assert audit["labels"] == given
     assert 0 < given < 120

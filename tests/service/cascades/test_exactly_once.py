@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from service_helpers import BASE, Maker, cascade_form
 from starlette.testclient import TestClient
 
-from stopwise.live.stores.databases.sqlite import SqliteConnection
+from stopwise.live.stores.databases.sqlite_connection import SqliteConnection
 from stopwise.service.app import make_app
 from stopwise.service.cascades.forms import Call, Finished
 from stopwise.service.cascades.reported_rounds import finished_of

@@ -347,7 +347,7 @@ def read(**more: Any) -> Any:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"abstentions": "guess"}, "cascades.support.abstentions: got 'guess', but need go on or"),
+        ({"abstentions": "guess"}, "cascades.support.abstentions: got 'guess', but need 'go on',"),
         (
             {"abstentions": "go on", "policy": "per-item"},
             "cascades.support.abstentions: got 'go on', but need leave out with the policy",

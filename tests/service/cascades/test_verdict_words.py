@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import io
 import random
+from collections import Counter
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -19,6 +21,8 @@ from stopwise.logs.reading.costs import PARTS, CostBounds, mean_bounds
 from stopwise.logs.reporting.headline import disagreement_sentence, headline, title_and_reason
 from stopwise.logs.reporting.words import pair_sentence
 from stopwise.service.cascades.cost_bounds import _CURVES, mean_low, with_measured_costs
+from stopwise.service.cascades.counting import sums_of
+from stopwise.service.cascades.forms import Call, Finished, RequestDecision, Why
 from stopwise.service.cascades.reported_rounds import finished_of
 from stopwise.service.cascades.verdicts import judged_of
 from stopwise.service.core import Service
@@ -81,6 +85,21 @@ def test_the_headline_is_that_of_analyze(
         assert html.escape(part) in page.replace("<code>", "`").replace("</code>", "`")
 
 
+def test_the_headline_is_that_of_analyze_at_measured_prices(make: Maker) -> None:
+    """The guess that a rule starts from (`typical_tokens`) is no call: a log does not know it."""
+    client, service = make(models=NAMES, mode="advise", mistake_cost=0.1)
+    play(service, (0.3, 0.1, 0.02), 200, (0.0005, 0.0035))
+    log = polars.read_csv(io.BytesIO(client.get("/api/v1/cascades/support/log").content))
+    found = sw.analyze(log, stages=NAMES, mistake_cost=0.1)
+    told = client.get("/api/v1/cascades/support/verdict").json()
+    assert told["sentence"] == headline(found.verdict, found.readings)
+    for pair, line in zip(found.verdict.pairs, told["pairs"], strict=True):
+        assert line["threshold"] == pytest.approx(pair.threshold)
+    explained = client.get("/api/v1/cascades/support/explain").json()
+    assert np.allclose(explained["costs"], found.verdict.costs.per_stage)
+    assert explained["costs"] != list(service.cascades["support"].learner.own_costs.per_stage)
+
+
 def test_measured_costs_make_nothing_certain_before_analyze(make: Maker) -> None:
     # Priced by tokens: what a call costs is a mean that the log is judged by too.
     client, service = make(models=["small", "large"], mode="advise", mistake_cost=0.1)
@@ -99,20 +118,32 @@ def test_measured_costs_make_nothing_certain_before_analyze(make: Maker) -> None
     assert said[-1] == (True, True)
 
 
-@pytest.mark.parametrize(
-    "unfair", ["uncounted:pinned", "uncounted:many choices", "uncounted:budget", "decided"]
-)
-def test_costs_of_calls_that_are_no_fair_sample_prove_nothing(unfair: str) -> None:
+@pytest.mark.parametrize("why", ["pinned", "many choices", "budget", "not sampled", ""])
+def test_costs_of_calls_that_are_no_fair_sample_neither_prove_nor_unsettle_anything(
+    why: Why,
+) -> None:
     bounds = CostBounds((1.0, 2.0), (1.0, 2.0), measured=False, own=(1.0, 2.0))
-    all_calls = {"calls:1": 900.0, "cost:1": 1800.0, "cost2:1": 3600.0}
-    assert with_measured_costs(bounds, all_calls, 0.99, goes_on=False).low[1] > 1.8
-    assert with_measured_costs(bounds, all_calls, 0.99, goes_on=True).low[1] == 0
-    by_chance = all_calls | {"uncounted:not sampled": 500.0}
-    assert with_measured_costs(bounds, by_chance, 0.99, goes_on=False).low[1] > 1.8
-    all_calls[unfair] = 1.0
-    assert with_measured_costs(bounds, all_calls, 0.99, goes_on=False).low[1] == 0
-    full = {f"full:{name}": value / 2 for name, value in all_calls.items() if name != unfair}
-    assert 1.5 < with_measured_costs(bounds, all_calls | full, 0.99, goes_on=False).low[1] < 2
+
+    def low(decision: RequestDecision, *stages: int) -> float:
+        calls = tuple(Call(stage, "yes", cost=2.0) for stage in stages)
+        one = sums_of(Finished(decision, calls, stages[-1]), None, 1, 2)
+        many = {name: 900 * value for name, value in one.items()}
+        return with_measured_costs(bounds, many, 0.99).low[1]
+
+    drawn = RequestDecision("a", "c", "", "enforce", 1, 0.5)
+    odd = RequestDecision("b", "c", "", "enforce", 1, 1.0, uncounted=why)
+    fair = why in ("", "not sampled")
+    assert (low(odd, 1) > 1.8) is fair
+    # A stage that was called in the place of another, or because that gave no answer.
+    assert low(replace(drawn, depth=0), 0, 1) == 0
+    both = Counter(sums_of(Finished(drawn, (Call(0), Call(1, "yes", cost=2.0)), 1), None, 1, 2))
+    both = Counter({name: 900 * value for name, value in both.items()})
+    both.update(sums_of(Finished(odd, (Call(1, "yes", cost=2.0),), 1), None, 1, 2))
+    # One such call takes nothing from what the others prove.
+    assert with_measured_costs(bounds, both, 0.99).low[1] > 1.8
+    # Rows of which it is not known how their calls came about prove nothing.
+    unknown = {name: value for name, value in both.items() if not name.startswith("drawn:")}
+    assert with_measured_costs(bounds, unknown, 0.99).low[1] == 0
 
 
 @pytest.mark.parametrize("kind", ["even", "skewed", "rare"])
@@ -251,3 +282,25 @@ def test_pages_say_what_is_certain_and_at_which_threshold(make: Maker) -> None:
     for path in ("/ui/", "/ui/c/support"):
         text = " ".join(client.get(path).text.split())
         assert f"{certain} that no deeper stage is worth its price, after 300" in text, path
+
+
+def test_pages_ask_whether_where_nobody_can_know(make: Maker) -> None:
+    """ "Not knowable that no deeper stage pays" would sound as if it were so."""
+    client, service = make(models=NAMES, api_only=True, mode="advise")
+    play(service, (0.4, 0.05, 0.2), 300)
+    judged = judged_of(service.cascades["support"], service.rounds.sums("support"))
+    assert judged is not None
+    assert judged.stage < 2
+    question = "whether a deeper stage is worth its price"
+    unknown = '<span class="open">not knowable without labels</span>'
+    for path in ("/ui/", "/ui/c/support"):
+        assert f"{unknown} {question}, after" in " ".join(client.get(path).text.split()), path
+    assert (
+        'href="/ui/c/support/labels">Labels</a> is that audit' in client.get("/ui/c/support").text
+    )
+    for mode, words in (("advise", "would cost about"), ("enforce", "costs about")):
+        service.set_mode(service.cascades["support"], mode, LOCAL, "to see")
+        page = " ".join(client.get("/ui/c/support/mode").text.split())
+        assert f"Enforcing {words}" in page
+        assert "one call of person, which answers without Stopwise" in page
+        assert f"and {question} is {unknown}." in page

@@ -83,7 +83,7 @@ def broken(**change: Any) -> dict[str, Any]:
         (broken(mistake_cost=0), "cascades.c.mistake_cost: got 0"),
         (broken(mistake_cost=True), "cascades.c.mistake_cost: got True"),
         (broken(sample=1.5), "at most 1"),
-        (broken(run_to="c"), "one of a, b"),
+        (broken(run_to="c"), "'a' or 'b'"),
         (broken(stages=STAGES[:1]), "two or more stages"),
         (broken(stages=[STAGES[0], STAGES[0]]), "a different name for each stage"),
         (broken(stages=[{"name": "a b", "cost": 1}, STAGES[1]]), "stages[0].name"),

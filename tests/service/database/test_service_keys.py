@@ -56,7 +56,7 @@ def test_forged_keys_are_nobody(tmp_path: Path) -> None:
 
 def test_names_and_scopes_are_checked(tmp_path: Path) -> None:
     keys = Keys(SqliteDatabase(tmp_path / "k.db"))
-    with pytest.raises(StopwiseError, match="infer, read, label, admin"):
+    with pytest.raises(StopwiseError, match="'infer', 'read', 'label' or 'admin'"):
         keys.create("x", ["root"])
     with pytest.raises(StopwiseError, match="name"):
         keys.create("  ", ["infer"])

@@ -126,6 +126,7 @@ def test_timeouts(make: Maker, upstream: FakeUpstream) -> None:
         (b'{"model": "support", "messages": ["x"]}', 400, "messages"),
         (b'{"model": "nobody", "messages": [{}]}', 404, "model"),
         (b'{"model": "support", "messages": [{}], "n": 0}', 400, "n"),
+        (b'{"model": "support", "messages": [{}], "stream": 1}', 400, "stream"),
         (b'{"model": "support", "messages": [{}], "stream": "yes"}', 400, "stream"),
         (b"[" * 100_000, 400, None),
         (b'{"model": "support", "messages": [{"x": NaN}]}', 400, None),
@@ -177,6 +178,78 @@ def test_a_comparison_waits_until_it_is_welcome(make: Maker, upstream: FakeUpstr
     settled(client, service)
     assert asked.count("small") == 3
     assert seen(service) == (1, 0)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("busy", "retry_seconds", "answered"),
+    [(1, 1.0, "large"), (2, 1.0, "small"), (1, 0.0, "small"), (1, 0.05, "small")],
+)
+def test_a_stage_that_is_waited_for_is_asked_once_more(
+    make: Maker,
+    upstream: FakeUpstream,
+    streamed: bool,
+    busy: int,
+    retry_seconds: float,
+    answered: str,
+) -> None:
+    """If the upstream says when, within `retry_seconds`; else another stage answers."""
+    price = {"input": 1.0, "output": 1.0}
+    stages = [
+        {"name": name, "base_url": upstream.url, "model": name, "price": price,
+         "retry_seconds": retry_seconds}
+        for name in ("small", "large")
+    ]  # fmt: skip
+    client, service = make(mode="shadow", sample=0.0, stages=stages)
+
+    def answer(model: str, body: Any) -> Any:
+        refused = {"status": 503, "headers": {"retry-after": "0.1"}}
+        if model == "small":
+            return "I am small"
+        return refused if upstream.models().count("large") <= busy else "yes"
+
+    upstream.answer = answer
+    response = ask(client, {**ASK, "stream": streamed})
+    assert response.status_code == 200
+    assert response.headers["x-stopwise-stage"] == answered
+    assert upstream.models().count("large") == (2 if retry_seconds == 1.0 else 1)
+    settled(client, service)
+    # A try that was refused costs nothing and is no failure if the next one is not.
+    assert service.rounds.sums("support").get("failed:1", 0) == (answered != "large")
+
+
+def test_a_comparison_that_a_client_comes_to_wait_for_waits_no_longer(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    """It was only compared; then the stage that answers fails and it is to stand in."""
+    client, service = make(mode="shadow", sample=1.0)
+    # Within its timeout (60), and longer than a client is to wait (10).
+    busy = {"status": 503, "headers": {"retry-after": "30"}}
+    upstream.answer = lambda model, body: busy if model == "small" else {"status": 500}
+    assert ask(client).status_code == 502
+    settled(client, service)
+    assert upstream.models().count("small") == 1
+    assert service.rounds.sums("support")["failed:0"] == 1
+
+
+def test_all_tries_of_a_stream_have_the_time_of_one(make: Maker, upstream: FakeUpstream) -> None:
+    price = {"input": 1.0, "output": 1.0}
+    stages = [
+        {"name": name, "base_url": upstream.url, "model": name, "price": price, "timeout": 1.0}
+        for name in ("small", "large")
+    ]
+    client, _ = make(mode="shadow", sample=0.0, stages=stages)
+
+    def answer(model: str, body: Any) -> Any:
+        if model == "small":
+            return "I am small"
+        if upstream.models().count("large") == 1:
+            return {"status": 503, "headers": {"retry-after": "0.6"}}
+        return {"hang": 0.7}  # in time for one try, and too late for the second
+
+    upstream.answer = answer
+    response = ask(client, {**ASK, "stream": True})
+    assert response.headers["x-stopwise-stage"] == "small"
 
 
 def test_a_comparison_does_not_wait_beyond_its_time(make: Maker, upstream: FakeUpstream) -> None:

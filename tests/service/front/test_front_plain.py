@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,6 +12,8 @@ from fake_upstream import USAGE, FakeUpstream
 from front_requests import ASK, ask, seen, settled
 from service_helpers import Maker
 from starlette.testclient import TestClient
+
+from patience import eventually
 
 
 def test_shadow_not_sampled_is_passed_through(make: Maker, upstream: FakeUpstream) -> None:
@@ -183,12 +187,20 @@ def test_the_budget_of_a_key(make: Maker, upstream: FakeUpstream) -> None:
 
 
 def at_once(client: TestClient, upstream: FakeUpstream, number: int, **headers: str) -> list[int]:
-    """The statuses of requests of which none is answered before all were sent."""
-    sent = len(upstream.requests)
-    upstream.answer = lambda model, body: {"hang": 0.3}
+    """The statuses of requests of which none is answered before all were sent or refused."""
+    sent, decided = upstream.models().count("large"), threading.Event()
+    upstream.answer = lambda model, body: {"until": decided}
     with ThreadPoolExecutor(number) as pool:
-        codes = list(pool.map(lambda _: ask(client, **headers).status_code, range(number)))
-    assert len(upstream.requests) > sent
+        asked = [pool.submit(ask, client, **headers) for _ in range(number)]
+
+        def all_decided() -> bool:
+            refused = sum(one.done() for one in asked)
+            return refused + upstream.models().count("large") - sent == number
+
+        eventually(all_decided, 30.0)
+        decided.set()
+        codes = [one.result().status_code for one in asked]
+    assert upstream.models().count("large") > sent
     return codes
 
 
@@ -232,6 +244,59 @@ def test_what_a_request_may_cost_is_held_back(make: Maker, upstream: FakeUpstrea
     assert held[0] == pytest.approx((500 * 10 + 200 * 40) / 1e6)
     assert held[1] == pytest.approx(10.0 + 1800 / 1e6, rel=1e-2)
     assert service.spending.spent(f"key:{key.id}") == pytest.approx(2 * 1800 / 1e6)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_a_request_can_cost_has_to_be_left(
+    make: Maker, upstream: FakeUpstream, streamed: bool
+) -> None:
+    """Where it says how long its answer may be, it is refused before a model is called."""
+    client, service = make(mode="shadow", sample=0.0)
+    most = (100 * 10 + 100 * 40) / 1e6
+    key, text = service.keys.create("app", ["infer"], budget=most)
+    service.keys.renew()
+
+    def status(**more: Any) -> Any:
+        body = {**ASK, "stream": streamed, **more}
+        body["pad"] = ""
+        size = len(json.dumps(body, separators=(",", ":"), ensure_ascii=False))
+        body["pad"] = "x" * (150 - size)
+        response = ask(client, body, authorization=f"Bearer {text}")
+        settled(client, service)
+        return response
+
+    for limit in ({"max_tokens": 90}, {"max_completion_tokens": 90}, {"max_tokens": 45, "n": 2}):
+        refused = status(**limit)
+        assert refused.status_code == 429
+        assert "can cost 0.0051, more than is left" in refused.json()["error"]["message"]
+    assert "can cost 4e+10" in ask(
+        client, {**ASK, "max_tokens": 10**400}, authorization=f"Bearer {text}"
+    ).text  # fmt: skip
+    assert upstream.requests == []
+    assert status(max_tokens=50).status_code == 200
+    assert status(max_tokens=50).status_code == 429  # it would fit alone
+    # Nobody knows what pictures cost: as without a limit, the request that reaches it is the last.
+    picture = {"type": "image_url", "image_url": {"url": "http://x"}}
+    look = [{"role": "user", "content": [picture]}]
+    assert status(messages=look, max_tokens=90).status_code == 200
+    assert service.spending.spent(f"key:{key.id}") == pytest.approx(2 * 1800 / 1e6)
+
+
+def test_a_stage_in_the_place_of_another_has_to_be_paid_too(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    client, service = make(mode="shadow", sample=0.0, run_to="small")
+    _, text = service.keys.create("app", ["infer"], budget=5e-3)
+    service.keys.renew()
+    upstream.answer = lambda model, body: {"status": 500} if model == "small" else "yes"
+    codes = [
+        ask(client, {**ASK, "max_tokens": limit}, authorization=f"Bearer {text}").status_code
+        for limit in (150, 50)
+    ]
+    assert codes == [502, 200]
+    assert upstream.models() == ["small", "small", "large"]
+    settled(client, service)
+    assert service.rounds.sums("support")["spent"] == pytest.approx(1800 / 1e6)
 
 
 def test_long_bodies_are_passed_on(make: Maker, upstream: FakeUpstream) -> None:

@@ -41,7 +41,7 @@ def filled(make: Maker, upstream: FakeUpstream, **more: Any) -> tuple[TestClient
 
 
 def wait_until_counted(client: TestClient, number: int) -> None:
-    for _ in range(200):
+    for _ in range(2000):
         form = client.get("/api/v1/cascades/support/report").json()
         if form["sums"].get("rounds", 0) >= number:
             return
@@ -130,6 +130,18 @@ def test_a_bad_mode_form_says_what_would_be_accepted(
     assert service.cascades["support"].mode == "shadow"
 
 
+def test_what_two_stages_say_where_they_differ_is_counted_by_direction(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    client, _ = filled(make, upstream)
+    assert "What they say" not in page(client, "/ui/c/support/disagreements")
+    text = page(client, "/ui/c/support/disagreements?pair=0-1")
+    shown = text[text.index("What they say") :].split("</section>")[0]
+    said = [html.unescape(one) for one in re.findall("<pre>(.*?)</pre>", shown, re.DOTALL)]
+    assert said == [EVIL, "right"]
+    assert '<td class="number">10</td>' in shown
+
+
 def test_forms_from_another_site_are_refused(make: Maker) -> None:
     client, service = make(mode="shadow")
     form = {"mode": "enforce", "reason": "mine now"}
@@ -145,7 +157,7 @@ def test_labels_are_given_on_the_page_and_settle_the_audit(
     client, service = filled(make, upstream)
     for given in range(10):
         text = page(client, "/ui/c/support/labels")
-        if "Settled" in text:
+        if "settled" in text:
             break
         found = re.search(r'name="round" value="([^"]+)"', text)
         assert found, text

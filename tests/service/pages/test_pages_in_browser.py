@@ -107,7 +107,7 @@ def test_labels_are_given_in_the_browser(browser: Browser, url: str) -> None:
     page.wait_for_selector("text=1 label given")
     # From here on without a mouse, until the audit is settled: the first answer has the focus.
     for number in range(2, 12):
-        if "Settled" in page.inner_text("main"):
+        if "settled" in page.inner_text("main"):
             break
         assert page.evaluate("document.activeElement.name") == "right"
         answers = page.locator("label.choice").all_inner_texts()
@@ -115,8 +115,8 @@ def test_labels_are_given_in_the_browser(browser: Browser, url: str) -> None:
         for _ in range(answers.index("fine")):
             page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
-        page.wait_for_selector(f"text={number} labels given")
-    assert "Settled: large is the best stage" in page.inner_text("main")
+        page.locator("p.sentence", has_text=f"{number} labels").wait_for()
+    assert "Stop at large: settled after" in page.inner_text("main")
     assert problems == []
     page.close()
 

@@ -1,5 +1,6 @@
 """Compiled code must not outlive any source that it was compiled from."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -44,6 +45,42 @@ def test_the_folders_hold_every_compiled_source():
     names = {source.name for folder in COMPILED_FOLDERS for source in folder.rglob("*.py")}
     assert {"voi.py", "imed.py", "uss_ucb.py", "worth.py", "looks.py", "bounds.py"} <= names
     assert len(fingerprint(COMPILED_FOLDERS)) == 64
+
+
+def names_from_elsewhere(tree: ast.Module) -> set[str]:
+    """Names that a file imports from this package, but not from what is fingerprinted."""
+    kept = ("stopwise.simulation.kernels", "stopwise.policies")
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and str(node.module).startswith("stopwise")
+        and not str(node.module).startswith(kept)
+        for alias in node.names
+    }
+
+
+def test_nothing_is_compiled_from_a_file_that_is_not_fingerprinted():
+    compiled = 0
+    for source in COMPILED_FOLDERS[0].rglob("*.py"):
+        tree = ast.parse(source.read_text(encoding="utf-8"))
+        elsewhere = names_from_elsewhere(tree)
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                compiled += 1
+                used = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+                assert not used & elsewhere, f"{source.name}: {node.name}"
+    assert compiled > 50  # it is a test
+    taken = ast.parse((COMPILED_FOLDERS[0] / "rules.py").read_text(encoding="utf-8"))
+    for node in taken.body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("stopwise.policies"):
+            rule = Path(stopwise.__file__).parents[1] / f"{node.module.replace('.', '/')}.py"
+            tree = ast.parse(rule.read_text(encoding="utf-8"))
+            names = {alias.name for alias in node.names}
+            for function in tree.body:
+                if isinstance(function, ast.FunctionDef) and function.name in names:
+                    used = {name.id for name in ast.walk(function) if isinstance(name, ast.Name)}
+                    assert not used & names_from_elsewhere(tree), function.name
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

@@ -210,11 +210,11 @@ def _stage_table(analysis: Analysis) -> Any:
     mistake_cost = verdict.costs.mistake_cost
     table = Table(box=None, pad_edge=False, header_style="dim")
     titles = ["stage", "cost", "alone" if verdict.alone else "up to it"]
-    titles += ["est. errors", "worst case"]
+    titles += ["est.\nerrors", "worst\ncase"]
     for title in [*titles, *(["errors", "regret"] if truth is not None else []), ""]:
-        left = title in ("stage", "")
+        number = title not in ("stage", "")  # numbers are never cut; names and readings may be
         table.add_column(
-            title, justify="left" if left else "right", overflow="fold", no_wrap=title == ""
+            title, justify="right" if number else "left", overflow="fold", no_wrap=number
         )
     for at, name in enumerate(verdict.stages):
         row = [

@@ -15,7 +15,8 @@ from stopwise.cli.shared.run_options import AsJsonOption
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from stopwise.logs.auditing.audit import Audit, AuditPlan, PairFinding
+    from stopwise.logs.auditing.audit import AuditPlan
+    from stopwise.logs.auditing.result import Audit, PairFinding
     from stopwise.logs.auditing.simulation import AuditSimulation
     from stopwise.logs.items.labelling import ItemAudit
 
@@ -208,7 +209,7 @@ def _print_pairs(console: Console, plan: AuditPlan, audit: Audit) -> None:
         return
     names = audit.stages
     console.print(
-        f"\nHow much rarer the deeper stage is wrong (holds at any time, with"
+        f"\nHow much less often the deeper stage is wrong (holds at any time, with"
         f" {round_share(plan.level)}):",
     )
     for pair in audit.pairs:
@@ -222,23 +223,19 @@ def _print_pairs(console: Console, plan: AuditPlan, audit: Audit) -> None:
 
 def _why_settled(plan: AuditPlan, audit: Audit) -> str:
     """What "settled" rests on, in words."""
-    from stopwise.logs.formatting import counted, round_share
+    from stopwise.logs.auditing.result import why_settled
 
-    if not audit.labels:
-        return "settled without a label: nothing deeper can be worth its price on this log"
-    after = f"settled after {counted(audit.labels, 'label')}"
-    if audit.guaranteed:
-        return f"{after}, with a guarantee of {round_share(plan.level)} that holds for any log"
-    return (
-        f"{after}, with a posterior probability of {round_share(plan.level)} or more; this is no"
-        " guarantee for any log, which --strict gives for more labels"
-    )
+    said = why_settled(audit, plan.level)
+    sure = audit.guaranteed or not audit.labels
+    return said if sure else f"{said}, which --strict gives for more labels"
 
 
 def _by(pair: PairFinding) -> str:
+    from stopwise.logs.auditing.result import BY_POSTERIOR
+
     if pair.finding == "open" or pair.guaranteed:
         return ""
-    return " by its posterior (the interval alone does not settle it)"
+    return f"{BY_POSTERIOR} (the interval alone does not settle it)"
 
 
 def _signed(value: float) -> str:

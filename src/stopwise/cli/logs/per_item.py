@@ -56,14 +56,16 @@ def _ways(found: ItemAnalysis | AloneItems) -> Any:
     from stopwise.logs.formatting import amount, share
 
     table = Table(box=None, pad_edge=False)
-    titles = ["way to stop", "calls cost", "answers changed", "expected in all"]
+    titles = ["way to stop", "calls cost", "answers changed", "per item saves"]
     if found.per_item.total is not None:
         titles += ["wrong answers", "cost in truth"]
     for title in titles:
         left = title == "way to stop"  # a long name takes several lines, and is not cut off
         table.add_column(title, justify="left" if left else "right", overflow="fold")
     for way in (found.per_item, *found.ways):
-        cells = [way.name, amount(way.cost), share(way.changed), amount(way.expected_total)]
+        saved = way.expected_total - found.per_item.expected_total
+        cells = [way.name, amount(way.cost), share(way.changed)]
+        cells.append("" if way is found.per_item else amount(saved))
         if way.error_rate is not None and way.total is not None:
             cells += [share(way.error_rate), amount(way.total)]
         table.add_row(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from stopwise.checks import fail
+from stopwise.checks import one_of
 from stopwise.cli.shared.log_options import ChosenLog, reads_log
 from stopwise.cli.shared.run_options import AsJsonOption, JobsOption
+from stopwise.policies.registry import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from stopwise.logs.replaying.replay import Replay
@@ -19,7 +20,7 @@ def command(
     log: ChosenLog,
     policy: Annotated[
         str, typer.Option(help="A name from `stopwise policies`, with settings after a colon.")
-    ] = "uss-ts",
+    ] = DEFAULT_POLICY,
     order: Annotated[
         str,
         typer.Option(
@@ -47,13 +48,14 @@ def command(
     """
     from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.logs.replaying.replay import replay
+    from stopwise.simulation.replay_engine import Order
 
     with progress_bar("replications", quiet=as_json) as progress:
         result = replay(
             log.source,
             policy,
             log.settings,
-            order=_order(order),
+            order=one_of("order", order, get_args(Order)),
             replications=replications,
             rounds=rounds,
             seed=seed,
@@ -65,14 +67,6 @@ def command(
     else:
         mistake_cost = log.settings.mistake_cost
         _print(result, 1.0 if mistake_cost is None else mistake_cost)
-
-
-def _order(order: str) -> Literal["log", "shuffled"]:
-    if order == "log":
-        return "log"
-    if order == "shuffled":
-        return "shuffled"
-    raise fail("order", order, "log or shuffled")
 
 
 def _print(result: Replay, mistake_cost: float) -> None:

@@ -54,6 +54,10 @@ class _Asked(Generic[RunT, ItemsT]):
         self._progress = progress
         SegmentOf(segment)
 
+    def __repr__(self) -> str:
+        number = "" if self._total is None else f"{self._total} "
+        return f"<{type(self).__name__}: {number}items, called when asked for>"
+
 
 class Answers(_Asked[RunBatch, Iterable[Any]]):
     """The answers of `Cascade.answer_many`; nothing is called until they are asked for.

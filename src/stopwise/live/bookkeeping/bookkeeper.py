@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Costs
 from stopwise.evidence import ABSTAINED
@@ -18,8 +20,9 @@ from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.interrupts import from_signal
 from stopwise.live.keywords import LearnerKeywords
+from stopwise.live.pairs import Added, Billed
 from stopwise.live.record import RoundOutcome, RoundRecord
-from stopwise.live.round import Round
+from stopwise.live.round import BILLED, Round
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.queueing.queue import RoundQueue
@@ -29,6 +32,8 @@ from stopwise.situations.transitions import Transitions
 
 _LISTENING = 5.0
 """Seconds that closing waits for calls of `on_drift`."""
+_ONE_THREAD_AT_A_TIME = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether other threads run only where signal handlers do: not in builds of Python without GIL."""
 
 
 class Bookkeeper:
@@ -69,28 +74,27 @@ class Bookkeeper:
         self._goes_on = (abstentions := settings.abstentions) == "go on"
         self.prefixes = Prefixes(known.cumulative, abstentions)
         self._recorder = RoundReader(reader, prices, self.items, settings.mode, abstentions)
-        self._limited = ledger.budgets.run_budget is not None
-        # A regular round has nothing to tell of but its outputs; it is quick where moreover nobody
-        # listens to it.
+        # A regular round has nothing to tell of but its outputs and costs. It is sole where nothing
+        # but counters moves when it ends: no store, no budget of the run, no running means of
+        # costs. Then it may end the short way, without the lock, if no watch is to see its pairs.
         kept = ledger.keeper.queue is not None
+        self._limited = ledger.budgets.run_budget is not None
         self._regular = (
             self.items is None
             and reader.plain
-            and not settings.measured
             and ledger.counters.recorder is None
             and (abstentions == "leave out" or (settings.mode == "enforce" and not kept))
             and not settings.alone
             and not (kept and self._limited)
         )
-        self.quick = (
-            self._regular
-            and not kept
-            and settings.mode == "enforce"
-            and settings.half_life is None
-            and ledger.watch is None
-            and ledger.listeners.on_round is None
-            and not self._limited
-        )
+        # Where costs are measured, or reported, each round has its own.
+        self._measured = settings.measured
+        self._bills = not kept and settings.mode == "enforce" and abstentions == "leave out"
+        self._regular = self._regular and (self._bills or not self._measured)
+        self.sole = self._regular and not (kept or self._measured or self._limited)
+        self.watched = ledger.watch is not None
+        self.short = self.sole and _ONE_THREAD_AT_A_TIME
+        self.heard = ledger.listeners.on_round is not None
 
     @property
     def counters(self) -> SegmentCounters:
@@ -168,8 +172,12 @@ class Bookkeeper:
 
     def finish(self, round: Round, abandoned: bool, wait: bool = True) -> RoundOutcome:
         """Count a round and give its answer; with a store, wait until it is kept if so wanted."""
-        outputs = round.outputs
-        if self._regular and not (abandoned or round.unusual or outputs[-1] is ABSTAINED):
+        unusual = round.unusual
+        if (
+            self._regular
+            and (not unusual or (unusual == BILLED and self._bills))
+            and not (abandoned or round.outputs[-1] is ABSTAINED)
+        ):
             queue = self.ledger.keeper.queue
             if queue is None:
                 return self._finish_regular(round)
@@ -189,33 +197,48 @@ class Bookkeeper:
         return outcome
 
     def _finish_regular(self, round: Round) -> RoundOutcome:
-        """The same for a round of which there is nothing to say but its outputs."""
+        """The same for a round of which there is nothing to say but its outputs and costs."""
         added, outcome = self.prefixes.read(round.outputs)
-        ledger, advised = self.ledger, round.advised
-        listeners, counters, watch = ledger.listeners, ledger.counters, ledger.watch
+        ledger, renewed, held = self.ledger, None, 0.0
         with ledger.lock:
             if round.ended:
                 _refuse_twice(round)
+            counters, budgets, prices = ledger.counters, ledger.budgets, ledger.prices
             tally = counters.tallies.get(round.segment) or self._tally(round.segment)
-            # Where older rounds lose weight, their order counts, of quiet ones too.
-            ordered = added.pairs or counters.discount != 1.0
+            if self._measured or round.unusual:
+                cost = prices.of_calls(round.costs, len(round.outputs))
+                added = Billed(added, round.costs or (), cost)
+                outcome = RoundOutcome(outcome[0], outcome[1], cost)
+                renewed = prices.after(added.costs)
+            # Where older rounds lose weight, or prices move, their order counts.
+            ordered = added.pairs or counters.ordered or renewed is not None
             waiting = counters.pending if ordered else counters.quiet
-            held = ledger.budgets.held_without(round)
+            if self._limited:
+                held = budgets.held_without(round)
             # Signal handlers run after calls: from here to `append`, all of it is done, or none.
             if self._limited:
-                ledger.budgets.held = held
+                budgets.held = held
                 round.reserved = 0.0
-                counters.pending_cost += outcome.cost
+                counters.pending_cost += outcome[2]
+            if renewed is not None:
+                prices.now = renewed
             round.ended_with = outcome
             round.__class__ = Round
-            waiting.append((tally, added, advised))
-            if watch is not None and added.pairs:
-                listeners.note(watch.observe(round.segment, added.pairs))
-        if listeners.news:
-            listeners.tell_alarms()
-        if listeners.on_round is not None:
-            listeners.tell_round(self._recorder.read_regular(round, added, outcome.cost))
+            waiting.append((tally, added, round.advised))
+            if ledger.watch is not None and added.pairs:
+                alarms = ledger.watch.observe(round.segment, added.pairs)
+                if alarms:
+                    ledger.listeners.note(alarms)
+        if ledger.listeners.news:
+            ledger.listeners.tell_alarms()
+        if self.heard:
+            self.tell(round, added, outcome)
         return outcome
+
+    def tell(self, round: Round, added: Added, outcome: RoundOutcome) -> None:
+        """Tell who listens that a regular round has ended; no lock is held."""
+        record = self._recorder.read_regular(round, added, outcome.cost)
+        self.ledger.listeners.tell_round(record)
 
     def _finish_queued(self, round: Round, queue: RoundQueue, wait: bool) -> RoundOutcome | None:
         """The same where it goes to a store, too; None where that needs more care."""
@@ -270,7 +293,7 @@ class Bookkeeper:
             round.__class__ = Round
             if of_parent:
                 return
-            budgets.granted -= record.cost
+            budgets.used += record.cost
             if refusal is not None:
                 keeper.unrecorded += 1
                 keeper.unrecorded_cost += record.cost
@@ -285,9 +308,8 @@ class Bookkeeper:
                 ledger.prices.renew(ledger.counters.pool)
 
     def _count_item(self, round: Round, record: RoundRecord) -> None:
-        """Count the situations of a round, once; before it is queued, for it may cut new bins."""
-        if self.items is not None and not round.counted:
-            round.counted = True
+        """Count the situations of a round; before it is queued, for it may cut new bins."""
+        if self.items is not None:
             self.items.count(round, record.item)
 
     async def kept(self, round: Round) -> None:
@@ -344,7 +366,7 @@ class Bookkeeper:
                 if from_signal(error):
                     raise
                 round.compared = NOT_COMPARED
-                round.unusual = True
+                round.unusual |= 1
                 self.finish(round, True, wait=False)
         except Exception as error:
             if from_signal(error):
@@ -359,7 +381,7 @@ class Bookkeeper:
             self.settle()
             ledger.keeper.take_no_more()
         try:
-            ledger.keeper.close(ledger.budgets.unused())
+            ledger.keeper.close(ledger.budgets)
         finally:
             ledger.listeners.wait(_LISTENING)
 

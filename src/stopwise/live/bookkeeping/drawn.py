@@ -7,7 +7,7 @@ from typing import Any
 
 from stopwise.checks import fail, whole_number
 from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
-from stopwise.live.choosing.item_looker import DrawnItem
+from stopwise.live.choosing.stateless_decider import DrawnItem
 from stopwise.live.limits import check_probability
 from stopwise.live.round import Round
 
@@ -45,5 +45,5 @@ def begin_drawn(
         round.rule_depth = item.stop
     round.depth, round.probability = depth, chance
     round.advised, round.advised_probability = advised or (None, 0.0)
-    round.unusual = round.unusual or advised is not None
+    round.unusual |= advised is not None
     return round

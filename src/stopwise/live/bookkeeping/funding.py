@@ -26,7 +26,7 @@ def funded(ledger: Ledger, work: Callable[[], _T]) -> _T:
         except NeedsGrantError as need:
             got = ledger.budgets.ask(need)
             with ledger.lock:
-                ledger.budgets.receive(need, got)
+                ledger.budgets.heed(need, got)
 
 
 async def funded_async(ledger: Ledger, work: Callable[[], _T]) -> _T:
@@ -38,4 +38,4 @@ async def funded_async(ledger: Ledger, work: Callable[[], _T]) -> _T:
         except NeedsGrantError as need:
             got = await asyncio.to_thread(ledger.budgets.ask, need)
             with ledger.lock:
-                ledger.budgets.receive(need, got)
+                ledger.budgets.heed(need, got)

@@ -72,7 +72,7 @@ class Keeper:
         queue.last = queue.kept = counters.order = attached.kept
         if budgets.run_budget is not None:
             budgets.share(
-                lambda least, most, all_: queue.call(lambda: queue.store.grant(least, most, all_)),
+                lambda *wanted: queue.call(lambda: budgets.receive(queue.store.grant(*wanted))),
                 queue.store.grant_expired,
             )
 
@@ -107,7 +107,7 @@ class Keeper:
                 return
             queue.wake()
             if wait:
-                queue.catch_up()
+                queue.catch_up(place)
 
     def wait_as_durable(self) -> None:
         """Wait for all rounds where durability is "round"; else until none of them is late."""
@@ -117,7 +117,7 @@ class Keeper:
         if queue.store.writing.durability == "round":
             queue.flush()
         else:
-            queue.catch_up()
+            queue.catch_up(queue.last)
 
     async def kept(self, place: int) -> None:
         """The same without standing in the way of an event loop."""
@@ -126,7 +126,7 @@ class Keeper:
             if queue.store.writing.durability == "round":
                 await queue.wait_async(place)
             else:
-                await queue.catch_up_async()
+                await queue.catch_up_async(place)
 
     # ---- what others have added --------------------------------------------------------------
 
@@ -217,14 +217,15 @@ class Keeper:
         if self.queue is not None:
             self.queue.closing = True
 
-    def close(self, unused_budget: float) -> None:
+    def close(self, budgets: Budgets) -> None:
         """Write what is queued, give back what was granted and not spent, let the store go."""
         queue = self.queue
         if queue is not None and not queue.closed:
             try:
                 queue.flush()
-                if unused_budget > 0:
-                    queue.call(lambda: queue.store.give_back(unused_budget))
+                if budgets.shared:
+                    # Summed up in the store's thread, after all that it was asked to grant.
+                    queue.call(lambda: queue.store.give_back(budgets.unused()))
             finally:
                 queue.close()
 

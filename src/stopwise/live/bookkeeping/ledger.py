@@ -88,7 +88,7 @@ class Ledger:
             fast=fast,
             from_counts=None
             if rule is None
-            else CountRule(rule.distribution, lambda: prices.thresholds, limits, fixed),
+            else CountRule(rule, lambda: prices.now.thresholds, limits, fixed),
             most=most,
             abstentions=settings.abstentions,
         )

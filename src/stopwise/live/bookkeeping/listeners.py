@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from stopwise.checks import fail
 from stopwise.live.calling.errors import describe, warn
 from stopwise.live.interrupts import from_signal
 from stopwise.live.record import RoundRecord
@@ -33,6 +34,9 @@ class Listeners:
         on_round: Callable[[RoundRecord], None] | None,
         on_drift: Callable[[DriftAlarm], None] | None,
     ) -> None:
+        for name, heard in (("on_round", on_round), ("on_drift", on_drift)):
+            if heard is not None and not callable(heard):
+                raise fail(name, heard, "a function, or None")
         self.on_round = on_round
         self.on_drift = on_drift
         self.alarms: list[DriftAlarm] = []

@@ -9,7 +9,7 @@ import numpy as np
 from stopwise.costs import FloatArray
 from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
 from stopwise.live.counters.many import count_columns
-from stopwise.live.counters.segments import Counted
+from stopwise.live.interrupts import Counted
 from stopwise.live.round import Round
 from stopwise.problem import IntArray
 
@@ -53,8 +53,15 @@ class ManyRounds:
     @property
     def possible(self) -> bool:
         """Whether rounds can be counted at once: nothing about them but outputs and depth."""
-        ledger = self._books.ledger
-        return self._books.quick and ledger.direct and ledger.budgets.item_budget is None
+        books, ledger, settings = self._books, self._books.ledger, self._books.settings
+        return (
+            books.sole
+            and not (books.watched or books.heard)
+            and settings.mode == "enforce"
+            and settings.half_life is None
+            and ledger.direct
+            and ledger.budgets.item_budget is None
+        )
 
     def begin(self, size: int, segment: str) -> BegunRounds:
         """Begin rounds together: their depths are drawn from one distribution."""

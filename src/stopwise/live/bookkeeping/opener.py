@@ -99,7 +99,8 @@ class Opener:
                 depth = self._last
             if not self._sole:
                 return self._limited_round(sequence, number, segment, depth, p[depth])
-            return ledger.round_class(self._books, sequence, number, segment, depth, p[depth])
+            kind = ledger.round_class
+            return kind(self._books, sequence, number, segment, depth, p[depth])
 
     def _begin_knowing(self, segment: str, features: Mapping[str, Any]) -> Round:
         """Open a round on an item of which something is known beforehand."""
@@ -159,7 +160,7 @@ class Opener:
             # Decided after each stage: it may go as deep as can be paid.
             counters.begun = sequence
             round = ledger.round_class(self._books, sequence, number, segment, run_to, 1.0)
-            round.unusual = True
+            round.unusual |= 1
             uniform = ledger.chooser.draws.uniform(sequence)
             rate = settings.full_run_rate
             if self._lone is not None:
@@ -170,7 +171,7 @@ class Opener:
                 if self._lone is not None:
                     self._books.stops(round)  # which jumps to the first stage that it wants
             else:
-                round.looks = False
+                round.per_item = False
                 round.advised, round.advised_probability = run_to, 1.0
         else:
             skips = 0

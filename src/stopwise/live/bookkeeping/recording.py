@@ -88,6 +88,8 @@ class RoundReader:
         record.disagreed = added.disagreed
         record.cost = cost
         record.outputs = round.outputs
+        if round.costs is not None:
+            record.costs = round.costs
         if round.advised is not None:
             record.advised = round.advised
             self._note_advice(record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Collection, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,10 @@ def check_output(name: str, value: Any) -> None:
             value.close()
         raise MisusedStageError(
             f"stage {name}: returned a {kind} in the place of an output; await it in the stage"
+        )
+    if isinstance(value, Future):
+        raise MisusedStageError(
+            f"stage {name}: returned a {kind} in the place of an output; return its result()"
         )
     if isinstance(value, (Iterator, AsyncIterator)):
         raise MisusedStageError(

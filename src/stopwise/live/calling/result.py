@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from stopwise.checks import StopwiseError
 from stopwise.live.calling.stage import Reported, Stage
 from stopwise.live.interrupts import CallNote, Note  # noqa: F401  # the example uses it
+
+_ONE_THING = (str, bytes, bytearray, Mapping, Set)
 
 
 class CallResult(NamedTuple):
@@ -76,17 +78,23 @@ def result_of(
 def outputs_of(name: str, outputs: Any, size: int) -> Sequence[Any] | Exception:
     """The outputs of a call on many items, one for each; an error if there are more or fewer.
 
+    What is one thing, though it has parts (a text, a table), or has no order (a set), or is looked
+    into by names (a dictionary), is not taken apart: its parts would be given to wrong items.
+
     >>> outputs_of("model", np.array([1, 2]), 2)
     [1, 2]
+    >>> outputs_of("model", {"a", "b"}, 2)
+    StopwiseError('stage model: need 2 outputs for 2 items, got one set; return a list')
     """
+    whole = isinstance(outputs, _ONE_THING) or hasattr(outputs, "columns")
     try:
-        got = len(outputs)
+        got = -1 if whole else len(outputs)
     except TypeError:
         got = -1
     if got != size:
         return StopwiseError(
             f"stage {name}: need {size} outputs for {size} items, got"
-            f" {got if got >= 0 else 'one ' + type(outputs).__name__}"
+            f" {got if got >= 0 else f'one {type(outputs).__name__}; return a list'}"
         )
     return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
 

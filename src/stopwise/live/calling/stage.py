@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
-from stopwise.checks import fail, finite_number, names_fields, whole_number
+from stopwise.checks import fail, finite_number, names_fields, names_settings, whole_number
 from stopwise.live.calling.retrying import Breaker, Retry
 
 
@@ -107,6 +107,7 @@ def stage(
     breaker: Breaker | None = None,
     most_left: int = 32,
 ) -> Callable[[Callable[[Any], Any]], Stage]: ...
+@names_settings
 def stage(
     function: Callable[[Any], Any] | None = None,
     /,

@@ -16,7 +16,7 @@ from typing import Any
 
 from stopwise.live.calling.jobs import INSIDE_A_STAGE, RUNNING, Attempt, Job, LeftRunning
 from stopwise.live.calling.locks import ForkSafeLock
-from stopwise.live.interrupts import start_thread
+from stopwise.live.interrupts import settling, start_thread
 
 IDLE_SECONDS = 2.0
 """A thread that has had nothing to do for so long ends."""
@@ -83,34 +83,31 @@ class Threads:
             limit: seconds from now; waiting for a thread does.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[bool] = loop.create_future()
+        future: asyncio.Future[None] = loop.create_future()
+        settle = settling(future)  # by the job, or by the end of its time
         timers: list[asyncio.TimerHandle] = []
 
-        def settle(in_time: bool) -> None:
-            if not future.done():
-                future.set_result(in_time)
-
-        def tell(call: Callable[..., Any], *arguments: Any) -> None:
+        def tell(call: Callable[[], None]) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(call, *arguments)
+                loop.call_soon_threadsafe(call)
 
         def begin_timeout() -> None:
-            timers.append(loop.call_later(timeout or 0.0, settle, False))
+            timers.append(loop.call_later(timeout or 0.0, settle))
 
         on_start = None if timeout is None else lambda: tell(begin_timeout)
-        job = Job(function, item, left, lambda: tell(settle, True), on_start)
+        job = Job(function, item, left, lambda: tell(settle), on_start)
         if limit is not None:
-            timers.append(loop.call_later(limit, settle, False))
+            timers.append(loop.call_later(limit, settle))
         self.start(job)
         try:
-            in_time = await future
+            await future
         except BaseException:  # cancelled
             self.leave(job)
             raise
         finally:
             for timer in timers:
                 timer.cancel()
-        return job.result if in_time or not self.leave(job) else None
+        return None if self.leave(job) else job.result
 
     def start(self, job: Job, *, at_once: bool = False) -> None:
         """Give a job to a thread; `at_once`, to one that is free or new.

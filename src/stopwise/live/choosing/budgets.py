@@ -8,6 +8,7 @@ from stopwise.checks import StopwiseError, fail, finite_number
 from stopwise.live.round import Round
 
 Ask = Callable[[float, float, float], "float | None"]
+_UNLIMITED = float("inf")
 _PARTS = 32  # of what is left of a shared budget, a learner takes one part at a time
 
 
@@ -46,8 +47,8 @@ class Budgets:
     """
 
     __slots__ = (
-        "_ask", "_expired", "_parents", "granted", "held", "item_budget", "limited", "refused",
-        "run_budget",
+        "_ask", "_expired", "_received", "held", "item_budget", "limited", "parents", "refused",
+        "run_budget", "used",
     )  # fmt: skip
 
     def __init__(self, item_budget: float | None, run_budget: float | None) -> None:
@@ -59,10 +60,11 @@ class Budgets:
         self.run_budget = run_budget
         self.limited = item_budget is not None or run_budget is not None
         self.held = 0.0
-        self._parents = 0  # rounds up to this sequence were begun before a fork
+        self.parents = 0  # rounds up to this sequence were begun before a fork
         self._ask: Ask | None = None
         self._expired: Callable[[], bool] = lambda: False
-        self.granted = 0.0
+        self._received = 0.0  # all that was ever granted; written by the store's thread alone
+        self.used = 0.0  # of that
         self.refused = float("inf")  # as much as this was asked for and not granted
 
     def share(self, ask: Ask, expired: Callable[[], bool]) -> None:
@@ -75,7 +77,12 @@ class Budgets:
         """
         self._ask = ask
         self._expired = expired
-        self.granted = 0.0
+        self._received = self.used = 0.0
+
+    @property
+    def granted(self) -> float:
+        """What was granted and not spent."""
+        return self._received - self.used
 
     @property
     def shared(self) -> bool:
@@ -88,13 +95,16 @@ class Budgets:
             return None
         return self._ask(need.least, need.most, self.run_budget)
 
-    def receive(self, need: NeedsGrantError, got: float | None) -> None:
-        """Take what was granted; the lock is held."""
+    def receive(self, got: float | None) -> float | None:
+        """Take what the store grants, in its thread: who asked may have been interrupted."""
+        self._received += got or 0.0
+        return got
+
+    def heed(self, need: NeedsGrantError, got: float | None) -> None:
+        """Ask no more where the store is not shared, or grants nothing; the lock is held."""
         if got is None:
             self._ask = None
-        elif got > 0:
-            self.granted += got
-        else:
+        elif got <= 0:
             self.refused = min(self.refused, need.least)
 
     def unused(self) -> float:
@@ -107,8 +117,9 @@ class Budgets:
             return float("inf")
         if self._ask is None:
             return self.run_budget - spent - self.held
-        if self.granted and self._expired():
-            self.granted = 0.0
+        received = self._received  # read first: what is granted from here on has not expired
+        if received > self.used and self._expired():
+            self.used = received
         free = self.granted - self.held
         least = wanted - free
         if least > 1e-9 * self.run_budget and least < self.refused:
@@ -156,14 +167,13 @@ class Budgets:
 
     def held_without(self, round: Round) -> float:
         """What is held back for all other rounds: to be set when a round ends, as one step."""
-        if round.sequence <= self._parents:
-            return self.held
-        return max(0.0, self.held - round.reserved)
+        held = self.held if round.sequence <= self.parents else self.held - round.reserved
+        return held if held > 0.0 else 0.0
 
     def after_fork_in_child(self, begun: int) -> None:
         """Hold nothing back for the rounds that were begun until now: the parent ends them."""
         self.held = 0.0
-        self._parents = begun
+        self.parents = begun
 
     def allows(self, cost_so_far: float, next_cost: float) -> bool:
         """Whether the item's budget pays for a stage of this cost after what was spent so far."""
@@ -172,4 +182,6 @@ class Budgets:
 
 def _rounded(left: float) -> float:
     """Sums of prices carry rounding; a budget of exactly ten calls must buy ten."""
-    return left + 1e-9 * max(1.0, abs(left)) if left != float("inf") else left
+    if left == _UNLIMITED:
+        return left
+    return left + 1e-9 * (left if left > 1.0 else max(1.0, -left))

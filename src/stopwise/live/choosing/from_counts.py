@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stopwise.live.counters.pair_test import one_tail
+from stopwise.live.counters.pair_test import far_for, one_tail
 from stopwise.live.pairs import pair_number
 from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs
@@ -59,12 +59,36 @@ class FromCounts:
             seen, disagreed: of every pair.
             thresholds: of every pair, from 0 to 1.
         """
-        temper, one, two = self._temper, self._disagreed, self._agreed
-        tests = [
-            one_tail(temper * d + one, temper * (n - d) + two, x)
-            for n, d, x in zip(seen, disagreed, thresholds, strict=True)
-        ]
-        return self._jump_walk(tests) if self._jumps else self._step_walk(tests)
+        return self.walk(
+            [self.test(n, d, x) for n, d, x in zip(seen, disagreed, thresholds, strict=True)]
+        )
+
+    def test(self, seen: float, disagreed: float, threshold: float) -> tuple[float, float]:
+        """The chances that a pair's sample falls below its threshold, and that it does not."""
+        temper = self._temper
+        return one_tail(
+            temper * disagreed + self._disagreed,
+            temper * (seen - disagreed) + self._agreed,
+            threshold,
+        )
+
+    def stands(self, seen: float, disagreed: float, threshold: float) -> float:
+        """How many rounds, whatever they show, leave the test of a pair as it is."""
+        temper = self._temper
+        a, b = temper * disagreed + self._disagreed, temper * (seen - disagreed) + self._agreed
+        return far_for(a, b, threshold) / max(temper, 1.0)
+
+    def walk(self, tests: Sequence[tuple[float, float]]) -> list[float]:
+        """The distribution of the depth by the tests of all pairs."""
+        if len(tests) != 3:
+            return self._jump_walk(tests) if self._jumps else self._step_walk(tests)
+        # Three stages, the usual case, written out.
+        (low, high), (second_low, second_high), (third_low, third_high) = tests
+        if self._jumps:
+            last = low * second_high + high * third_high
+            return [low * second_low, high * third_low, last]
+        go_on = high + low * second_high
+        return [low * second_low, go_on * third_low, go_on * third_high]
 
     def _jump_walk(self, tests: Sequence[tuple[float, float]]) -> list[float]:
         """The jump walk of `policies/walks.py`."""

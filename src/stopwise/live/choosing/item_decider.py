@@ -134,11 +134,11 @@ class ItemDecider:
             chance = guard.promise.look_rate if path.promised else 1.0
         round.full_chance = rate + (1 - rate) * chance
         round.full_run = uniform < round.full_chance
-        round.looks = True
+        round.per_item = True
         round.path = path
         if guard is not None and path.promised:
             path.looked = round.full_run
-            guard.begun(look=path.looked)
+            guard.begun(path)
 
     def _price_again(self, guard: LiveGuard) -> None:
         """Where a database counts: price the rule again once the promise stands differently."""
@@ -223,6 +223,8 @@ class ItemDecider:
         assert path is not None
         by, last = path.by, len(self.stages) - 1
         rule, cell_of = by.rule, by.cell_of
+        if not path.follow():
+            round.rule_depth = None
         while len(path.groups) < len(round.outputs):
             stage = len(path.groups)
             sure = None
@@ -239,6 +241,7 @@ class ItemDecider:
                 stops = stage == last or rule is None or rule.stops(stage, key)
             if stops:
                 round.rule_depth = stage
+        path.followed()
 
     def _decide(self, rule: LogisticRule, round: Round, stage: int) -> RuleDecision:
         """What regressions say of a round after a stage."""
@@ -269,14 +272,16 @@ class ItemDecider:
     # ---- counting -----------------------------------------------------------------------------
 
     def count(self, round: Round, row: ItemRow | None) -> None:
-        """Take what a round showed; called once, when it is sure to be kept."""
+        """Take what a round showed, once, however often an interrupt makes it be asked for."""
         path = round.path
         if self.guard is not None and path is not None and path.promised:
-            self.guard.ended(look=path.looked)
+            self.guard.ended(path)
         if row is None or not self.policy.learns or self._shared is not None:
             return
         with self._lock:
-            if self.memory.add(row):
+            if not round.counted:
+                self.memory.add(row, round)
+            if self.memory.rule_due:
                 self._by_memory()
 
     def replay(self, row: ItemRow) -> None:
@@ -298,6 +303,7 @@ class ItemDecider:
         self._base = memory.base
         if memory.ruled is not None and self.policy.learns:
             self._decide_by(memory.ruled, settled=memory.settled)
+        memory.rule_due = False
 
     def begin_with(self, counts: Transitions) -> None:
         """Take over bins and counts; they decide from the next round on."""
@@ -380,5 +386,10 @@ class ItemDecider:
         with self._lock:
             memory = self._new_memory()
             memory.restore(form)
-            self.memory = memory
-            self._by_memory()
+            before = self.memory, self._base, self._by
+            try:
+                self.memory = memory
+                self._by_memory()
+            except BaseException:  # counts that no rule can be made from: all or nothing
+                self.memory, self._base, self._by = before
+                raise

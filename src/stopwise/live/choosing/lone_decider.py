@@ -39,14 +39,19 @@ class LonePath(ItemPath):
         asked: of which parts of the way the rule was asked, in which situation.
     """
 
-    __slots__ = ("asked", "said", "wanted", "way")
+    __slots__ = ("_first", "asked", "said", "wanted", "way")
 
     def __init__(self, by: Deciding, wanted: int) -> None:
         super().__init__(by)
-        self.wanted = wanted
+        self.wanted = self._first = wanted
         self.way: tuple[int, ...] = ()
         self.said: list[int] = []
         self.asked: list[tuple[tuple[int, ...], int]] = []
+
+    def clear(self) -> None:
+        """Forget all outputs."""
+        super().clear()
+        self.wanted, self.way, self.said, self.asked = self._first, (), [], []
 
     def skip(self) -> None:
         """The next stage was jumped over."""
@@ -133,7 +138,7 @@ class LoneDecider(ItemDecider):
         first = (last if rate else 0) if rule is None else rule.first
         round.full_chance = rate
         round.full_run = uniform < rate
-        round.looks = True
+        round.per_item = True
         round.path = LonePath(self._by, min(first, round.depth))
 
     def next_stage(self, round: Round) -> int | None:
@@ -150,6 +155,8 @@ class LoneDecider(ItemDecider):
         path, last = round.path, len(self.stages) - 1
         assert isinstance(path, LonePath)
         cell = 0 if path.by.cell_of is None else path.by.cell_of(self._features(round))
+        if not path.follow():
+            round.rule_depth = None
         while len(path.groups) < len(round.outputs):
             stage = len(path.groups)
             if round.skipped >> stage & 1:
@@ -166,6 +173,7 @@ class LoneDecider(ItemDecider):
                     round.rule_depth = stage
                 else:
                     path.wanted = to
+        path.followed()
 
     @staticmethod
     def _next(path: LonePath, cell: int) -> int:

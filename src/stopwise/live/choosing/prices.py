@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from stopwise.costs import Costs
 from stopwise.live.counters.tally import Tally
@@ -11,10 +12,28 @@ from stopwise.live.pairs import pair_list
 from stopwise.live.settings import LearnerSettings
 
 
+class PriceList(NamedTuple):
+    """All that follows from what calls have cost so far; replaced, and never changed.
+
+    Attributes:
+        per_stage, cumulative, reach, stopping, thresholds: see `Prices`.
+        sums, numbers: what calls of each stage have reported, and how many did.
+    """
+
+    per_stage: list[float]
+    cumulative: list[float]
+    reach: list[float]
+    stopping: list[float]
+    thresholds: list[float]
+    sums: list[float]
+    numbers: list[int]
+
+
 class Prices:
     """The costs of stages at this moment.
 
     Attributes:
+        now: what they follow from.
         per_stage: of each stage.
         cumulative: of all stages up to each.
         reach: of going to each stage: `cumulative`, or its own where stages are called alone.
@@ -29,19 +48,45 @@ class Prices:
     ([1.0, 3.0], 3.5)
     """
 
-    __slots__ = ("_costs", "_goes_on", "_own", "_settings", "cumulative", "per_stage", "reach",
-                 "stopping", "thresholds")  # fmt: skip
+    __slots__ = ("_costs", "_goes_on", "_own", "_pairs", "_settings", "now")
 
     def __init__(self, settings: LearnerSettings, known: Costs) -> None:
         self._settings = settings
         self._goes_on = settings.abstentions == "go on"
-        self._costs: Costs | None = None if settings.alone else known
-        self._own: Costs | None = known
-        self.per_stage = list(settings.costs)
-        self.cumulative = list(known.cumulative)
-        self.reach = self._reach(self.per_stage, self.cumulative)
-        self.stopping = self.reach
-        self.thresholds = self._thresholds(self.reach)
+        self._pairs = pair_list(known.stage_count)
+        per_stage, cumulative = list(settings.costs), list(known.cumulative)
+        reach = self._reach(per_stage, cumulative)
+        thresholds = self._thresholds(reach)
+        nothing = [0] * len(per_stage)
+        sums = [0.0] * len(per_stage)
+        self.now = PriceList(per_stage, cumulative, reach, reach, thresholds, sums, nothing)
+        self._costs: tuple[PriceList, Costs] | None = None if settings.alone else (self.now, known)
+        self._own: tuple[PriceList, Costs] | None = (self.now, known)
+
+    @property
+    def per_stage(self) -> list[float]:
+        """Of each stage."""
+        return self.now.per_stage
+
+    @property
+    def cumulative(self) -> list[float]:
+        """Of all stages up to each."""
+        return self.now.cumulative
+
+    @property
+    def reach(self) -> list[float]:
+        """Of going to each stage."""
+        return self.now.reach
+
+    @property
+    def stopping(self) -> list[float]:
+        """Of stopping at each stage."""
+        return self.now.stopping
+
+    @property
+    def thresholds(self) -> list[float]:
+        """By pair, in mistakes."""
+        return self.now.thresholds
 
     def _reach(self, per_stage: list[float], cumulative: list[float]) -> list[float]:
         """What each stage's answer costs.
@@ -54,31 +99,50 @@ class Prices:
     @property
     def costs(self) -> Costs:
         """What rules go by, as `Costs`, made when asked for."""
-        found = self._costs
-        if found is None:
-            found = self._costs = Costs.from_cumulative(self.stopping, self._settings.mistake_cost)
-        return found
+        now, found = self.now, self._costs
+        if found is None or found[0] is not now:
+            made = Costs.from_cumulative(now.stopping, self._settings.mistake_cost)
+            found = self._costs = (now, made)
+        return found[1]
 
     @property
     def own(self) -> Costs:
         """Each stage's own cost, as `Costs`, made when asked for; one object while they hold."""
-        found = self._own
-        if found is None:
-            found = self._own = Costs.from_stages(self.per_stage, self._settings.mistake_cost)
-        return found
+        now, found = self.now, self._own
+        if found is None or found[0] is not now:
+            made = Costs.from_stages(now.per_stage, self._settings.mistake_cost)
+            found = self._own = (now, made)
+        return found[1]
 
     def _thresholds(self, cumulative: Sequence[float]) -> list[float]:
         worth = self._settings.mistake_cost
         total = [cost / worth for cost in cumulative]
-        return [min(max(total[j] - total[i], 0.0), 1.0) for i, j in pair_list(len(total))]
+        gaps = [total[j] - total[i] for i, j in self._pairs]
+        return [0.0 if gap < 0.0 else 1.0 if gap > 1.0 else gap for gap in gaps]
+
+    def after(self, reported: Sequence[float | None]) -> PriceList | None:
+        """The prices after one more round, to be put in `now`; None where they do not move.
+
+        The very steps of counting that round and of `renew`, so that the prices are the same.
+        """
+        if not self._settings.measured:
+            return None
+        sums, numbers = self.now.sums[:], self.now.numbers[:]
+        for stage, cost in enumerate(reported):
+            if cost is not None:
+                sums[stage] += cost
+                numbers[stage] += 1
+        return self._measured(sums, numbers, None)
 
     def renew(self, pool: Tally) -> None:
         """Take the means of what calls have cost so far; what was given counts as one call."""
         at = pool.layout
         goes_on = self._goes_on and any(pool.of_pairs(at.beyond))
-        if not self._settings.measured and not goes_on:
-            return
-        sums, numbers = pool.of_stages(at.cost_sums), pool.of_stages(at.cost_counts)
+        if self._settings.measured or goes_on:
+            sums, numbers = pool.of_stages(at.cost_sums), pool.of_stages(at.cost_counts)
+            self.now = self._measured(sums, numbers, pool if goes_on else None)
+
+    def _measured(self, sums: list[float], numbers: list[int], goes_on: Tally | None) -> PriceList:
         means = list(self._settings.costs)
         if self._settings.measured:
             means = [
@@ -87,11 +151,11 @@ class Prices:
             ]
         cumulative = list(accumulate(means))
         reach = self._reach(means, cumulative)
-        stopping = _stopping(pool, means, cumulative) if goes_on else reach
+        stopping = reach if goes_on is None else _stopping(goes_on, means, cumulative)
         thresholds = self._thresholds(stopping)
-        # All after the last call: an interrupt leaves the old ones or the new ones.
-        self._costs, self._own, self.per_stage, self.cumulative = None, None, means, cumulative
-        self.reach, self.stopping, self.thresholds = reach, stopping, thresholds
+        # What PriceList(...) does, without the call of a function.
+        prices = (means, cumulative, reach, stopping, thresholds, sums, numbers)
+        return tuple.__new__(PriceList, prices)
 
     def of_calls(
         self, reported: Sequence[float | None] | None, called: int, skipped: int = 0
@@ -104,6 +168,8 @@ class Prices:
         if reported is None and not skipped:
             return self.cumulative[called - 1] if called else 0.0
         given = reported or ()
+        if not skipped and len(given) == called and None not in given:
+            return sum(given)  # type: ignore[arg-type]  # as most report all, or nothing
         costs = [*given[:called], *[None] * (called - len(given))]
         return sum(
             known if actual is None else actual

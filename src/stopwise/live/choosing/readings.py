@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from stopwise.checks import fail
+from stopwise.checks import one_of
 from stopwise.costs import Costs
 from stopwise.decisions import minimax_stage, optimal_stage
 from stopwise.estimating.from_pairs import by_rule_of_thumb, estimate_from_pairs
@@ -37,8 +37,7 @@ def stage_by(reading: str, evidence: Evidence, costs: Costs) -> int:
     >>> [stage_by(reading, evidence, costs) for reading in READINGS]
     [2, 0, 0]
     """
-    if reading not in READINGS:
-        raise fail("reading", reading, "one of " + ", ".join(READINGS))
+    one_of("reading", reading, READINGS)
     shares = np.triu(evidence.disagreement, 1)
     if reading == "weak-dominance" or np.isnan(shares).any():
         return deterministic_stage(evidence, costs)

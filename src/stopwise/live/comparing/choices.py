@@ -6,7 +6,7 @@ import re
 from collections.abc import Hashable
 from typing import Any
 
-from stopwise.checks import fail
+from stopwise.checks import fail, names_settings
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.comparator import Comparator
 
@@ -42,6 +42,7 @@ _SENTENCE = re.compile(r"[.!?;](?=\s)|\n")
 _WRAPPED = r"[\s\(\)\[\]\{\}\*\"'`$.,:;!_#>]*"
 
 
+@names_settings
 def letter(letters: str = "ABCD") -> Comparator:
     r"""The chosen letter of a multiple-choice answer; text without a clear one is an abstention.
 

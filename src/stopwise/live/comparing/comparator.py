@@ -68,6 +68,9 @@ class Comparator:
     may_abstain: bool = False
     quick: bool = False
 
+    def __repr__(self) -> str:
+        return f"Comparator({self.label!r})"
+
     @property
     def is_async(self) -> bool:
         """Whether a function of it must be awaited."""

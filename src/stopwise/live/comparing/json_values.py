@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from stopwise.checks import fail
+from stopwise.checks import fail, names_settings
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.comparator import Comparator
 from stopwise.live.comparing.fences import fenced, outside_fences
@@ -69,6 +69,7 @@ def _only_fence(text: str) -> Any:
     return found[0]
 
 
+@names_settings
 def tool_call(*, ignore: Sequence[str] = ()) -> Comparator:
     """Calls of tools agree when they name the same tool with equal arguments.
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from stopwise.checks import fail, finite_number
+from stopwise.checks import fail, finite_number, names_settings
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.comparator import Comparator
 
@@ -17,6 +17,7 @@ _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 _PLAIN = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
+@names_settings
 def number(absolute: float = 0.0, *, relative: float = 0.0) -> Comparator:
     """Numbers agree within a tolerance; what is not a number is an abstention.
 

@@ -7,13 +7,14 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
-from stopwise.checks import fail, whole_number
+from stopwise.checks import fail, names_settings, whole_number
 from stopwise.live.calling.locks import ForkSafeLock
 from stopwise.live.comparing.comparator import Agree, Comparator, KeyFunction
 from stopwise.live.comparing.naming import name_of
 from stopwise.live.comparing.texts import exact, folded
 
 
+@names_settings
 def by_key(key: KeyFunction, label: str | None = None, *, quick: bool = False) -> Comparator:
     """Answers agree when a function of each gives the same; None from it is an abstention.
 
@@ -28,6 +29,7 @@ def by_key(key: KeyFunction, label: str | None = None, *, quick: bool = False) -
     return Comparator(label or f"by_key({name_of(key)})", key=key, quick=quick)
 
 
+@names_settings
 def by(agree: Agree, label: str | None = None, *, quick: bool = False) -> Comparator:
     """Answers agree when a function of two says True; it need not be transitive.
 
@@ -42,6 +44,7 @@ def by(agree: Agree, label: str | None = None, *, quick: bool = False) -> Compar
     return Comparator(label or f"by({name_of(agree)})", agree=agree, quick=quick)
 
 
+@names_settings
 def judge(agree: Agree, label: str | None = None, *, remember: int = 10_000) -> Comparator:
     """A judge of two answers, such as a language model: may be async, may cost, may not know.
 

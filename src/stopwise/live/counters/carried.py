@@ -9,11 +9,11 @@ A test holds the whole to `policies/uss_ts.py` and `policies/uss_ts_jump.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from stopwise.live.counters.late_pairs import LatePairs
 from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest, count_observations, tails
 from stopwise.live.pairs import Added, pair_list, pair_number
 from stopwise.policies.uss_ts import UssTs
@@ -51,7 +51,28 @@ class Limits(NamedTuple):
         return list(p)
 
 
-_LEAST_STILL, _MOST_STILL = 32, 1024
+def of_three(stop: float, middle: float, last: float, limits: Limits | None) -> Current:
+    """What `current` holds of three depths: `Limits.of` and running sums, written out.
+
+    >>> of_three(0.5, 0.25, 0.25, Limits(0.0, 1))
+    ((0.5, 0.5, 0.0), (0.5, 1.0, 1.0), 1.0)
+    """
+    if limits is not None:
+        rate, deepest = limits
+        if rate:
+            keep = 1 - rate
+            stop, middle, last = keep * stop, keep * middle, keep * last + rate
+        if deepest == 1:
+            middle, last = middle + last, 0.0
+        elif deepest == 0:
+            stop, middle, last = stop + middle + last, 0.0, 0.0
+    both = stop + middle
+    total = both + last
+    return (stop, middle, last), (stop, both, total), total
+
+
+LEAST_STILL, MOST_STILL = 32, 1024
+"""How many rounds at least, and at most, are only noted where they cannot matter."""
 
 
 def warm_up() -> None:
@@ -88,6 +109,11 @@ class Carried(ABC):
         self.sure = False
         self.current = None
 
+    @property
+    def unseen(self) -> int:
+        """How many further rounds may end before anybody looks at what they showed."""
+        return self.still
+
     @abstractmethod
     def anchor(
         self,
@@ -106,6 +132,11 @@ class Carried(ABC):
     @abstractmethod
     def move(self, added: Added) -> None:
         """Count one more round."""
+
+    def move_all(self, rounds: Sequence[Added]) -> None:
+        """Count more rounds, in their order."""
+        for added in rounds:
+            self.move(added)
 
     @abstractmethod
     def renew(self, number: int) -> Current:
@@ -204,8 +235,8 @@ class CarriedTests(Carried):
         """See how many rounds cannot matter any more: powers of two."""
         self.current = None
         self.still = 0
-        steps = _LEAST_STILL
-        while steps <= _MOST_STILL and self._settled(steps):
+        steps = LEAST_STILL
+        while steps <= MOST_STILL and self._settled(steps):
             self.still = steps
             steps *= 2
 
@@ -213,13 +244,13 @@ class CarriedTests(Carried):
         """Count what was only noted."""
         pairs = self._pairs
         moved = set()
-        for added in self._noted:
+        for added, times in Counter(self._noted).items():
             for number, differs in added.pairs:
                 pair = pairs[number]
                 if differs:
-                    pair.a += 1.0
+                    pair.a += times
                 else:
-                    pair.b += 1.0
+                    pair.b += times
                 moved.add(number)
         self._noted.clear()
         for number in moved:
@@ -253,7 +284,8 @@ class CarriedTests(Carried):
             belongs = len(pairs) == len(fresh) and all(
                 mine.belongs_to(theirs) for mine, theirs in zip(self._pairs, fresh, strict=True)
             )
-        except (KeyError, TypeError, ValueError, IndexError):
+            belongs = belongs and 0 <= still <= MOST_STILL and (not still or self._settled(still))
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
             belongs = False
         if belongs:
             self._pairs, self.still, self._noted = pairs, still, noted
@@ -282,6 +314,14 @@ class FastTs(CarriedTests):
         super().__init__(thresholds, (policy.prior_disagreed, policy.prior_agreed), limits)
         self._jumps = isinstance(policy, UssTsJump)
 
+    def move_all(self, rounds: Sequence[Added]) -> None:
+        """Count more rounds, in their order."""
+        if len(rounds) <= self.still:
+            self.still -= len(rounds)
+            self._noted.extend(rounds)
+        else:
+            super().move_all(rounds)
+
     def renew(self, number: int) -> Current:
         """Make the distribution again; it stays in `current` until a pair moves."""
         if len(self._pairs) != 3:
@@ -297,10 +337,7 @@ class FastTs(CarriedTests):
             go_on = high + low * second.high
             middle = go_on * third.low
             last = go_on * third.high
-        if self._limits is not None:
-            return self._limited((stop, middle, last))
-        total = stop + middle + last
-        self.current = current = ((stop, middle, last), (stop, stop + middle, total), total)
+        self.current = current = of_three(stop, middle, last, self._limits)
         return current
 
     def distribution(self, number: int) -> list[float]:
@@ -344,48 +381,3 @@ class FastTs(CarriedTests):
             arriving *= failing
         result.append(arriving)
         return result
-
-
-class LateTs(FastTs):
-    """The same for many stages: pairs count what they have missed when a walk comes to them.
-
-    >>> late = LateTs(UssTs(), [[0.0, 0.25], [0.0, 0.0]])
-    >>> late.anchor([1], [0]); late.move(Added(0b11, ((0, False),)))
-    >>> late.distribution(3)
-    [0.578125, 0.421875]
-    """
-
-    __slots__ = ()
-
-    def _gathered(self, pairs: Iterable[PairTest]) -> list[PairTest]:
-        return LatePairs(pairs)
-
-    @property
-    def _late(self) -> LatePairs:
-        assert isinstance(self._pairs, LatePairs)
-        return self._pairs
-
-    def move(self, added: Added) -> None:
-        """Note a round."""
-        if self.still:
-            super().move(added)
-            return
-        if self._noted:
-            self._catch_up()
-        self.current = None
-        if self._late.note(added):
-            self._stand_still()
-
-    def distribution(self, number: int) -> list[float]:
-        """The probability of every depth, by the policy alone; the same in all rounds."""
-        sure, self.sure = self.sure, False  # pairs may move now
-        found = super().distribution(number)
-        self.sure = sure
-        return found
-
-    def to_form(self) -> dict[str, Any]:
-        """The carried numbers, with nothing missed."""
-        sure, self.sure = self.sure, False
-        self._late.count_all()
-        self.sure = sure
-        return super().to_form()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from stopwise.checks import StopwiseError, fail, known_keys
+from stopwise.checks import StopwiseError, fail, known_names
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import checked_counters
 from stopwise.live.limits import check_whole
@@ -56,14 +56,14 @@ def _check(form: Any) -> None:
     """Refuse what `counters_to_form` does not write."""
     if not isinstance(form, Mapping):
         raise fail("state", form, "an object")
-    known_keys("state", form, ("begun", "segments", "pool"))
+    known_names("state", form, ("begun", "segments", "pool"))
     check_whole("begun", form.get("begun"))
     if not isinstance(form.get("segments"), Mapping):
         raise fail("segments", form.get("segments"), "an object, a field for each segment")
     for name, part in form["segments"].items():
         if not isinstance(part, Mapping) or not isinstance(part.get("counters"), Mapping):
             raise StopwiseError(f"segments[{name!r}]: the field 'counters' is missing")
-        known_keys(f"segments[{name!r}]", part, ("counters", "carried", "drift"))
+        known_names(f"segments[{name!r}]", part, ("counters", "carried", "drift"))
 
 
 def _restore_pool(made: SegmentCounters, counters: Any) -> None:
@@ -71,5 +71,7 @@ def _restore_pool(made: SegmentCounters, counters: Any) -> None:
     summed = made.pool.to_counters()
     if len(made.tallies) > 1 and isinstance(counters, Mapping) and summed.keys() == set(counters):
         values = [(value, counters[name]) for name, value in summed.items()]
-        if all(type(b) in (int, float) and math.isclose(a, b) for a, b in values):
+        # An integer of any length can be compared, but not made a float of.
+        numbers = all(type(b) in (int, float) and -1e300 < b < 1e300 for _, b in values)
+        if numbers and all(math.isclose(a, b) for a, b in values):
             made.pool.set_counters(counters)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stopwise.live.counters.carried import FastTs
 from stopwise.live.counters.pair_test import PairTest, count_observations
 from stopwise.live.pairs import AGREED, DISAGREED, Added
 
@@ -76,3 +77,49 @@ class LatePairs(list[PairTest]):
                 if differs or agreed:
                     pair.anchor(pair.a + differs, pair.b + agreed)
         return pair
+
+
+class LateTs(FastTs):
+    """The same for many stages: pairs count what they have missed when a walk comes to them.
+
+    >>> from stopwise.policies.uss_ts import UssTs
+    >>> late = LateTs(UssTs(), [[0.0, 0.25], [0.0, 0.0]])
+    >>> late.anchor([1], [0]); late.move(Added(0b11, ((0, False),)))
+    >>> late.distribution(3)
+    [0.578125, 0.421875]
+    """
+
+    __slots__ = ()
+
+    def _gathered(self, pairs: Iterable[PairTest]) -> list[PairTest]:
+        return LatePairs(pairs)
+
+    @property
+    def _late(self) -> LatePairs:
+        assert isinstance(self._pairs, LatePairs)
+        return self._pairs
+
+    def move(self, added: Added) -> None:
+        """Note a round."""
+        if self.still:
+            super().move(added)
+            return
+        if self._noted:
+            self._catch_up()
+        self.current = None
+        if self._late.note(added):
+            self._stand_still()
+
+    def distribution(self, number: int) -> list[float]:
+        """The probability of every depth, by the policy alone; the same in all rounds."""
+        sure, self.sure = self.sure, False  # pairs may move now
+        found = super().distribution(number)
+        self.sure = sure
+        return found
+
+    def to_form(self) -> dict[str, Any]:
+        """The carried numbers, with nothing missed."""
+        sure, self.sure = self.sure, False
+        self._late.count_all()
+        self.sure = sure
+        return super().to_form()

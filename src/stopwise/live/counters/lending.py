@@ -75,20 +75,29 @@ def lend(
     >>> lend([0], [0], [40], [10], 8.0)
     ([8.0], [2.0])
     """
-    n, d = [], []
-    for own_n, own_d, all_n, all_d in zip(seen, disagreed, all_seen, all_disagreed, strict=True):
-        # What the others have; discounted sums carry rounding, which must not turn negative.
-        lent = all_n - own_n
-        if lent > 0:
-            share = strength / lent if lent > strength else 1.0
-            more = all_d - own_d
-            if more < 0:
-                more = 0.0
-            elif more > lent:
-                more = lent
-            n.append(own_n + share * lent)
-            d.append(own_d + share * more)
-        else:
-            n.append(float(own_n))
-            d.append(float(own_d))
-    return n, d
+    pairs = [
+        lend_pair(*counts, strength)
+        for counts in zip(seen, disagreed, all_seen, all_disagreed, strict=True)
+    ]
+    return [n for n, _ in pairs], [d for _, d in pairs]
+
+
+def lend_pair(
+    seen: float, disagreed: float, all_seen: float, all_disagreed: float, strength: float
+) -> tuple[float, float]:
+    """The same of one pair.
+
+    >>> lend_pair(0, 0, 40, 10, 8.0)
+    (8.0, 2.0)
+    """
+    # What the others have; discounted sums carry rounding, which must not turn negative.
+    lent = all_seen - seen
+    if lent <= 0:
+        return float(seen), float(disagreed)
+    share = strength / lent if lent > strength else 1.0
+    more = all_disagreed - disagreed
+    if more < 0:
+        more = 0.0
+    elif more > lent:
+        more = lent
+    return seen + share * lent, disagreed + share * more

@@ -11,7 +11,9 @@ number of steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from math import isclose
 from typing import Any
 
 _SHRINK = 1 / 16
@@ -55,6 +57,22 @@ def one_tail(a: float, b: float, x: float) -> tuple[float, float]:
         return 1.0 - above, above
     below: float = low(a, b, x)
     return below, 1.0 - below
+
+
+def far_for(a: float, b: float, x: float) -> float:
+    """By how much a and b may change until `one_tail` is to be evaluated; 0: it is evaluated now.
+
+    Where a changes by up to m, either way, and a + b grows by up to m, the mean moves by less than
+    2 m / (a + b); and how far from its mean a sample is rare only shrinks as a + b grows.
+
+    >>> far_for(10.0, 9000.0, 0.5) > 1000, far_for(10.0, 90.0, 0.2), far_for(10.0, 90.0, 0.0)
+    (True, 0.0, inf)
+    """
+    if not 0.0 < x < 1.0:
+        return math.inf  # never passed, or always
+    n = a + b
+    room = abs(x - a / n) - math.sqrt(_FAR / (2.0 * (n + 1.0)))
+    return max(0.0, 0.49 * n * room - 1.0)
 
 
 def _functions() -> tuple[Any, Any]:
@@ -128,7 +146,7 @@ class PairTest:
 
     @classmethod
     def from_form(cls, form: Any) -> PairTest:
-        """Take what `to_form` gave; a ValueError or TypeError where it is none."""
+        """Take what `to_form` gave; a ValueError, TypeError or OverflowError where it is none."""
         test = cls.__new__(cls)
         (
             test.a, test.b, test.n, test.x, test.y, test.low, test.high, test.w, test.least_low,
@@ -137,14 +155,23 @@ class PairTest:
         return test
 
     def belongs_to(self, other: PairTest) -> bool:
-        """Whether this is the other but for rounding."""
-        return (self.a, self.b, self.n, self.x, self.y) == (
-            other.a,
-            other.b,
-            other.n,
-            other.x,
-            other.y,
-        ) and abs(self.low - other.low) <= 1e-9
+        """Whether this is the other, taken from SciPy just now, but for rounding.
+
+        What says when SciPy is asked again may be older, but not such that it never is.
+        """
+        same = (self.a, self.b, self.n, self.x, self.y) == (
+            other.a, other.b, other.n, other.x, other.y,
+        )  # fmt: skip
+        near = all(
+            abs(mine - its) <= 1e-9
+            for mine, its in ((self.low, other.low), (self.high, other.high))
+        ) and isclose(self.w, other.w, rel_tol=1e-6, abs_tol=1e-9)
+        renewed = (
+            self.least_low >= min(other.least_low, 0.0)
+            and self.least_high >= min(other.least_high, 0.0)
+            and self.until <= other.until
+        )
+        return same and near and renewed
 
 
 def count_observations(pairs: Sequence[PairTest], observations: Iterable[tuple[int, bool]]) -> bool:

@@ -3,18 +3,41 @@
 Where older rounds lose weight every count changes in every round, where segments lend each other
 evidence every round of one changes what all may read, and where costs are measured every call
 changes what would pay. The counts themselves are carried here, from round to round, and the
-distribution is made from them when a round begins.
+distribution is made from them when a round begins. Where only evidence moves, a pair whose test is
+as good as settled is left alone for as many rounds as cannot unsettle it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from stopwise.live.counters.carried import Carried, Current, Limits
-from stopwise.live.counters.lending import lend
+from stopwise.live.counters.carried import Carried, Current, Limits, of_three
+from stopwise.live.counters.lending import lend, lend_pair
 from stopwise.live.pairs import Added
+
+_LONGEST = 1024  # rounds for which a test is left alone, at most
+_UNSEEN = 31
+"""Where segments lend, this number of rounds may end before anybody looks at what they showed."""
+
+
+class PairRule(Protocol):
+    """A policy that tests each pair by itself, and makes the distribution from these tests."""
+
+    def distribution(
+        self, seen: Sequence[float], disagreed: Sequence[float], thresholds: Sequence[float]
+    ) -> list[float]:
+        """The distribution of the depth, from the counts and thresholds of all pairs."""
+
+    def test(self, seen: float, disagreed: float, threshold: float) -> tuple[float, float]:
+        """The chances that a pair's sample falls below its threshold, and that it does not."""
+
+    def stands(self, seen: float, disagreed: float, threshold: float) -> float:
+        """How many rounds, whatever they show, leave the test of a pair as it is."""
+
+    def walk(self, tests: Sequence[tuple[float, float]]) -> list[float]:
+        """The distribution of the depth by the tests of all pairs."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +45,13 @@ class CountRule:
     """How a distribution is made from counts.
 
     Attributes:
-        from_counts: from how often pairs were seen, how often they disagreed, and their thresholds.
+        pairs: by the tests of all pairs.
         thresholds: those of this moment, of every pair.
         limits: what full runs and budgets make of a distribution, if there are any.
         fixed: whether the thresholds stay as they are.
     """
 
-    from_counts: Callable[[Sequence[float], Sequence[float], Sequence[float]], list[float]]
+    pairs: PairRule
     thresholds: Callable[[], Sequence[float]]
     limits: Limits | None = None
     fixed: bool = True
@@ -53,12 +76,13 @@ class Recounted(Carried):
         rule: how it is made.
         discount: what a round leaves of older counts.
 
-    >>> def share(seen, disagreed, thresholds): return [disagreed[0] / seen[0], seen[0]]
-    >>> counts = CountRule(share, lambda: [0.25]).aging(0.5)
+    >>> from stopwise.live.choosing.from_counts import FromCounts
+    >>> from stopwise.policies.uss_ts import UssTs
+    >>> counts = CountRule(FromCounts(UssTs(), 2), lambda: [0.25]).aging(0.5)
     >>> counts.anchor([4], [4])
     >>> counts.move(Added(0b11, ((0, False),)))
-    >>> counts.distribution(1)
-    [0.6666666666666666, 3.0]
+    >>> counts.seen, counts.disagreed
+    ([3.0], [2.0])
     """
 
     __slots__ = ("_discount", "_rule", "disagreed", "seen")
@@ -88,6 +112,9 @@ class Recounted(Carried):
     def move(self, added: Added) -> None:
         """Count one more round, with the very steps of `Tally.add_recent`."""
         self.current = None
+        self._count(added)
+
+    def _count(self, added: Added) -> None:
         if self.ages:
             d = self._discount
             self.seen = [value * d for value in self.seen]
@@ -100,16 +127,24 @@ class Recounted(Carried):
 
     def renew(self, number: int) -> Current:
         """Make the distribution again."""
-        current = self._limited(self.distribution(number))
+        current = self._drawn_from(self.distribution(number))
         if not self._rule.fixed:
             self.current = None  # a round of another segment may change the prices
+        return current
+
+    def _drawn_from(self, p: Sequence[float]) -> Current:
+        """A distribution as `current` holds it."""
+        if len(p) != 3:
+            return self._limited(p)
+        first, second, third = p
+        self.current = current = of_three(first, second, third, self._limits)
         return current
 
     def distribution(self, number: int) -> list[float]:
         """The probability of every depth, by the policy alone; the same in all rounds."""
         del number
         rule = self._rule
-        return rule.from_counts(self.seen, self.disagreed, rule.thresholds())
+        return rule.pairs.distribution(self.seen, self.disagreed, rule.thresholds())
 
     def to_form(self) -> dict[str, Any] | None:
         """Nothing: the counters hold these counts to the last bit."""
@@ -122,29 +157,34 @@ class Recounted(Carried):
 
 
 class PoolCounts(Recounted):
-    """The counts of all segments together, from which they lend each other."""
+    """The counts of all segments together, from which they lend each other.
 
-    __slots__ = ("made",)
+    Attributes:
+        clock: how many rounds have moved it.
+    """
+
+    __slots__ = ("clock",)
 
     def __init__(self, rule: CountRule) -> None:
         super().__init__(rule)
-        self.made: list[Lent] = []  # those whose distribution holds until the next move
+        self.clock = 0
         self.sure = False
+
+    @property
+    def unseen(self) -> int:
+        """How many further rounds may end before anybody looks at what they showed."""
+        return _UNSEEN
 
     def anchor(self, *counts: Any) -> None:
         """Take the counts again."""
-        self._forget()
+        self.sure = False
+        self.clock += 2 * _LONGEST  # nothing that was made before holds
         super().anchor(*counts)
 
     def move(self, added: Added) -> None:
         """Count one more round, of whichever segment."""
-        self._forget()
+        self.clock += 1
         super().move(added)
-
-    def _forget(self) -> None:
-        for one in self.made:
-            one.current = None
-        self.made.clear()
 
 
 class Lent(Recounted):
@@ -156,22 +196,65 @@ class Lent(Recounted):
         strength: how many rounds the others may count for.
     """
 
-    __slots__ = ("_pool", "_strength")
+    __slots__ = ("_held", "_holds", "_pool", "_strength", "_tests", "_until")
 
     def __init__(self, rule: CountRule, pool: PoolCounts, strength: float) -> None:
-        super().__init__(rule)
         self._pool = pool
+        super().__init__(rule)
         self._strength = strength
+        # The tests of all pairs, and up to which clock of the pool each of them holds.
+        self._tests = [(0.0, 1.0)] * len(self.seen)
+        self._until = [-1] * len(self.seen)
+
+    @property
+    def current(self) -> Current | None:
+        """The distribution, after limits, where no rounds that nobody has looked at can change it.
+
+        A segment does not see the rounds of the others: only the clock of the pool tells of them.
+        """
+        pool = self._pool
+        return self._held if pool.sure and pool.clock + _UNSEEN <= self._holds else None
+
+    @current.setter
+    def current(self, made: Current | None) -> None:
+        self._held = made
+        self._holds = -1  # up to which clock of the pool; `renew` knows
+
+    def anchor(self, *counts: Any) -> None:
+        """Take the counts again."""
+        self._until = [-1] * len(self._until)
+        super().anchor(*counts)
+
+    def move(self, added: Added) -> None:
+        """Count one more round, by which the pool moves too: what holds for longer is kept."""
+        self._count(added)
 
     def renew(self, number: int) -> Current:
-        """Make the distribution again; it holds until any segment sees a pair."""
-        if self._rule.fixed:  # else it is made again in every round
-            self._pool.made.append(self)
-        return super().renew(number)
+        """Make the distribution again, unless it still holds."""
+        if not self._rule.fixed:
+            return super().renew(number)
+        held = self._held
+        if held is None or self._pool.clock > self._holds:
+            held = self._drawn_from(self._rule.pairs.walk(self._tested()))
+            self._holds = min(self._until)
+        return held
+
+    def _tested(self) -> list[tuple[float, float]]:
+        """The tests of all pairs; those that hold are not made again."""
+        pool, rule, until = self._pool, self._rule.pairs, self._until
+        for at, x in enumerate(self._rule.thresholds()):
+            if until[at] < pool.clock:
+                n, d = lend_pair(
+                    self.seen[at], self.disagreed[at], pool.seen[at], pool.disagreed[at],
+                    self._strength,
+                )  # fmt: skip
+                self._tests[at] = rule.test(n, d, x)
+                until[at] = pool.clock + int(min(rule.stands(n, d, x), _LONGEST))
+        return self._tests
 
     def distribution(self, number: int) -> list[float]:
         """The probability of every depth, by the policy alone; the same in all rounds."""
         del number
         rule, pool = self._rule, self._pool
         seen, disagreed = lend(self.seen, self.disagreed, pool.seen, pool.disagreed, self._strength)
-        return rule.from_counts(seen, disagreed, rule.thresholds())
+        return rule.pairs.distribution(seen, disagreed, rule.thresholds())

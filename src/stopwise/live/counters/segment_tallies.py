@@ -54,13 +54,14 @@ class SegmentTallies:
     """
 
     __slots__ = (
-        "_fast", "_from_counts", "_full", "_pool_counts", "abstentions", "discount", "most", "pool",
-        "recorder", "stage_count", "strength", "tallies",
+        "_fast", "_from_counts", "_full", "_pool_counts", "abstentions", "discount", "most",
+        "ordered", "pool", "recorder", "stage_count", "strength", "tallies",
     )  # fmt: skip
 
     def __init__(self, stage_count: int, **kind: Unpack[TallyKind]) -> None:
         self.stage_count = stage_count
         self.discount = kind.get("discount", 1.0)
+        self.ordered = self.discount != 1.0  # the order of rounds counts, of quiet ones too
         self.strength = kind.get("strength", 0.0)
         self.recorder = kind.get("recorder")
         self.most = kind.get("most", 10_000)

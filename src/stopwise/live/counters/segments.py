@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, Unpack
+from typing import Any, Unpack
 
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.segment_tallies import SegmentTallies, TallyKind
 from stopwise.live.counters.tally import Tally, checked_counters
-from stopwise.live.pairs import Added
+from stopwise.live.interrupts import Counted
+from stopwise.live.pairs import Added, Billed
 from stopwise.live.record import RoundRecord
 
 _MANY = 256
 _FEW = 8
 Pending = tuple[Tally, Added, "int | None"]
 """Whose counters a round adds to, what it adds, and the depth advised, if any."""
-
-
-class Counted(Protocol):
-    """What is to know that it has been counted."""
-
-    counted: bool
 
 
 class SegmentCounters(SegmentTallies):
@@ -138,7 +133,7 @@ class SegmentCounters(SegmentTallies):
                 self.moved = at
         if still and len(self.tallies) <= _FEW:
             # This number of rounds may end before any distribution can change at all.
-            at += min(tally.fast.still for tally in self.tallies.values() if tally.fast is not None)
+            at += min(one.fast.unseen for one in self.tallies.values() if one.fast is not None)
         self.free = at if at < _MANY else _MANY - 1
         return True
 
@@ -155,7 +150,7 @@ class SegmentCounters(SegmentTallies):
             shared.move(added)
             self.moved = at + 1
             fast.sure = shared.sure = True
-        self.free = self.moved
+        self.free = min(self.moved + shared.unseen, _MANY - 1)
         return shared.sure
 
     def renew_lent(self) -> None:
@@ -183,35 +178,47 @@ class SegmentCounters(SegmentTallies):
         """
         self.settle()
         changed: dict[Tally, list[Any]] = {}
-        moves: list[tuple[Carried, Added]] = []
+        bills: list[Sequence[float | None]] = []
+        moved = list(pending[self.moved :])
         if pending or quiet:
             for (tally, added, advised), times in _counted(pending, quiet):
                 tally.add_rounds(_copy(tally, changed), added, times, costs, advised)
+                if type(added) is Billed:  # each is one of its own, so they stay in their order
+                    bills.append(added.costs)
             if self.discount != 1.0:  # then all are pending, in their order
                 for tally, values in changed.items():
                     tally.add_recent(values, [one[1] for one in pending if one[0] is tally])
-        for tally, added, _ in pending[self.moved :]:
-            if tally.fast is not None and (added.pairs or tally.fast.ages):
-                moves.append((tally.fast, added))
         for record in records:
             tally = self.tally(record.segment)
             added = tally.what_adds(record)
             tally.add_round(_copy(tally, changed), record, added)
-            if tally.fast is not None and (added.pairs or tally.fast.ages):
-                moves.append((tally.fast, added))
-        if self._pool_counts is not None and len(self.tallies) > 1:
-            moves += [(self._pool_counts, added) for _, added in moves]
-        # One that is not sure now will be taken from the counts again: it need not be moved.
-        moves = [(fast, added) for fast, added in moves if fast.sure]
-        for fast, _ in moves:
+            if record.costs is not None:
+                failed = record.failed
+                bills.append([None if failed >> at & 1 else c for at, c in enumerate(record.costs)])
+            moved.append((tally, added, record.advised))
+        moves = self._moves(moved)
+        for fast in moves:
             fast.doubt()
         changes = list(changed.items())
         held = (len(pending), len(quiet), 0 if order is not None else len(records))
-        self._replace(changes, held, order)
-        for fast, added in moves:
-            fast.move(added)
-        for fast, _ in moves:
+        self._replace(changes, held, order, bills=bills)
+        for fast, rounds in moves.items():
+            fast.move_all(rounds)
+        for fast in moves:
             fast.sure = True
+
+    def _moves(self, rounds: Iterable[Pending]) -> Mapping[Carried, Sequence[Added]]:
+        """The carried distributions that rounds move, and which of the rounds, in their order."""
+        shared = self._pool_counts if len(self.tallies) > 1 else None
+        moves: defaultdict[Carried, list[Added]] = defaultdict(list)
+        for tally, added, _ in rounds:
+            fast = tally.fast
+            if fast is not None and (added.pairs or fast.ages):
+                moves[fast].append(added)
+                if shared is not None:
+                    moves[shared].append(added)
+        # One that is not sure now will be taken from the counts again: it need not be moved.
+        return {fast: adds for fast, adds in moves.items() if fast.sure}
 
     def add(self, segment: str, delta: Tally, mark: Counted | None = None) -> None:
         """Add many rounds at once.
@@ -263,6 +270,7 @@ class SegmentCounters(SegmentTallies):
         held: tuple[int, int, int] = (0, 0, 0),
         order: int | None = None,
         mark: Counted | None = None,
+        bills: Sequence[Sequence[float | None]] | None = None,
     ) -> None:
         """Give tallies new values and the sum their differences, as one step.
 
@@ -270,6 +278,7 @@ class SegmentCounters(SegmentTallies):
             held: how many of `pending`, `quiet` and `records` these changes hold.
             order: the number of the last round that they hold, where rounds go to a store.
             mark: marked as counted.
+            bills: what calls reported, round by round; None where that is not known.
         """
         pool = self.pool
         if changes and changes[0][0] is not pool:
@@ -280,6 +289,8 @@ class SegmentCounters(SegmentTallies):
                     a if b is c else a + (c - b)
                     for a, b, c in zip(total, before, values, strict=True)
                 ]
+            if bills is not None:
+                self._add_bills(total, bills)
             changes.append((pool, total))
         pending, quiet, records = held
         # Python runs signal handlers after calls, not between these assignments.
@@ -297,6 +308,15 @@ class SegmentCounters(SegmentTallies):
             self.order = order
         self.settle()
 
+    def _add_bills(self, total: list[Any], bills: Sequence[Sequence[float | None]]) -> None:
+        """One after another, so that prices do not depend on how many are counted together."""
+        sums = self.pool.layout.cost_sums
+        total[sums : sums + self.stage_count] = self.pool.of_stages(sums)
+        for bill in bills:
+            for stage, cost in enumerate(bill, sums):
+                if cost is not None:
+                    total[stage] += cost
+
     def settle(self) -> None:
         """Finish a replacement that an interrupt has cut in two."""
         if self._replacements:
@@ -309,12 +329,16 @@ class SegmentCounters(SegmentTallies):
     ) -> None:
         """Replace the counters of segments by those of a store, and add what is yet to go there."""
         self.settle()
+        waiting: dict[str, list[RoundRecord]] = {segment: [] for segment in segments}
+        for record in queued:
+            if record.segment in waiting:
+                waiting[record.segment].append(record)
         changes = []
         for segment, counters in segments.items():
             tally = self.tally(segment)
             copy = self.empty_tally()
             copy.values = checked_counters(self.stage_count, counters)
-            copy.apply(*(record for record in queued if record.segment == segment))
+            copy.apply(*waiting[segment])
             changes.append((tally, copy.values))
             self._doubt(tally)
         self._replace(changes)

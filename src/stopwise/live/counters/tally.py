@@ -10,13 +10,13 @@ import numpy as np
 from stopwise.abstentions import Abstentions
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
-from stopwise.live.abstaining import stops_of
 from stopwise.live.counters.carried import Carried
 from stopwise.live.counters.layout import layout_of
 from stopwise.live.items.figures import add_item
 from stopwise.live.items.promise import add_promise
-from stopwise.live.pairs import Added, added_by, pair_list, tokens
+from stopwise.live.pairs import Added, Billed, added_by, pair_list
 from stopwise.live.record import RoundRecord, added_of, same_answer
+from stopwise.live.recorded import recorded_by
 from stopwise.policies.base import Policy
 
 LARGEST = 2**53
@@ -200,7 +200,14 @@ class Tally:
         at = self.layout
         last = added.last
         values[at.rounds] += times
-        values[at.spent] += costs[last] * times
+        if type(added) is Billed:  # and so alone
+            values[at.spent] += added.cost
+            for stage, cost in enumerate(added.costs):
+                if cost is not None:
+                    values[at.cost_sums + stage] += cost
+                    values[at.cost_counts + stage] += 1
+        else:
+            values[at.spent] += costs[last] * times
         values[at.stops + last] += times
         values[at.lengths + last] += times
         if added.answered & (added.answered + 1):
@@ -364,36 +371,3 @@ def real_evidence(
     evidence.seen, evidence.disagreed = n, d
     evidence.switched, evidence.switched_twice = switched, switched_twice
     return evidence
-
-
-def recorded_by(
-    policy: Policy, stage_count: int, record: RoundRecord, abstentions: Abstentions = "leave out"
-) -> Added:
-    """What a policy that counts in its own way adds for a round."""
-    added = Evidence(stage_count)
-    counted = added_of(record, stage_count, abstentions)
-    called, answered = record.called, record.answered
-    disagreed, undecided = record.disagreed, record.undecided
-    if abstentions != "leave out":
-        called = min(called, record.depth + 1)
-        stops = stops_of(
-            abstentions, stage_count, record.called, record.depth, answered, disagreed, undecided
-        )
-        answered, disagreed, undecided = stops.known, stops.disagreed, stops.undecided
-    for at, (_, j) in enumerate(pair_list(called)):
-        if undecided >> at & 1:  # it knows only answers, so the deeper one is left out
-            answered &= ~(1 << j)
-    prefix = tokens(answered, disagreed, called)
-    policy.record(added, record.number, prefix)  # type: ignore[arg-type]
-    pairs: list[tuple[int, bool]] = []
-    for at, (i, j) in enumerate(pair_list(stage_count)):
-        n, d = int(added.seen[i, j]), int(added.disagreed[i, j])
-        pairs += [(at, True)] * d + [(at, False)] * (n - d)
-    return Added(
-        record.answered,
-        tuple(pairs),
-        int(added.switched),
-        int(added.switched_twice),
-        beyond=counted.beyond,
-        uncounted=counted.uncounted,
-    )

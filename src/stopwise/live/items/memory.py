@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stopwise.checks import StopwiseError, fail, known_keys, known_version, whole_number
+from stopwise.checks import StopwiseError, fail, known_names, known_version, whole_number
+from stopwise.live.interrupts import Counted
 from stopwise.live.items.counting import (
     copy_of,
     count_rows,
@@ -21,7 +22,7 @@ from stopwise.live.items.promise import PROMISE_NAMES, add_promise, next_price
 from stopwise.live.items.row import ItemRow
 from stopwise.policies.per_item.learning import rounds_until_next
 from stopwise.situations.binning import Binning
-from stopwise.situations.transitions import Transitions
+from stopwise.situations.transitions import Change, Transitions
 
 VERSION = 2
 _FIELDS = ("version", "rounds", "base", "due", "settled", "counts", "ruled", "rows", "confidences")
@@ -43,13 +44,16 @@ class ItemMemory:
         counts: under the present bins; None until the first are cut.
         ruled: the counts that the present rule is made from.
         settled: whether the bins are not cut again.
+        rule_due: whether a new rule is to be made from `ruled`; who makes it says so here.
         promise: the counters of a promise of agreement, and `promise_ruled` those that the present
             rule is made from.
 
     >>> memory = ItemMemory(2, first_rounds=2)
     >>> row = ItemRow(("a", "a"), (0, 0), (None, None), full=True, chance=1.0)
-    >>> memory.add(row), memory.add(row)               # the second time a rule is due
-    (False, True)
+    >>> memory.add(row)
+    >>> memory.add(row)
+    >>> memory.rule_due
+    True
     >>> memory.counts.rounds
     2
     """
@@ -60,7 +64,9 @@ class ItemMemory:
         self._first = first_rounds
         self.rounds = 0
         self.base = 0
-        self.counts: Transitions | None = None
+        self._counts: Transitions | None = None
+        self._changes: list[Change] = []  # of `counts`, as long as they may not all be made
+        self.rule_due = False
         self.ruled: Transitions | None = None
         self.settled = False
         self._epoch: str | None = None
@@ -71,64 +77,94 @@ class ItemMemory:
 
     # ---- counting -----------------------------------------------------------------------------
 
-    def add(self, row: ItemRow) -> bool:
-        """Count a round; whether a new rule is to be made.
+    @property
+    def counts(self) -> Transitions | None:
+        """The counts under the present bins; None until the first are cut."""
+        for counts, key, number in self._changes:
+            counts[key] = number  # made twice, after an interrupt, it is the same
+        self._changes = []
+        return self._counts
+
+    def add(self, row: ItemRow, mark: Counted | None = None) -> None:
+        """Count a round, all of it or nothing, whatever is raised.
 
         Where the round says which bins were cut after it (a log that is read again), those are
         taken; where new bins are cut now, the round knows.
+
+        Args:
+            row: what the round showed.
+            mark: its attribute `counted` becomes True when it is counted, in the same step.
         """
+        after = ItemMemory.__new__(ItemMemory)
+        after.__dict__ = {**self.__dict__, "_counts": self.counts, "promise": [*self.promise]}
+        after._count(row)
+        # Signal handlers run after calls: from here to the mark, all of it is done, or none.
+        self.__dict__ = after.__dict__
+        if mark is not None:
+            mark.counted = True
+
+    def _count(self, row: ItemRow) -> None:
+        """Count a round into a memory that shares its lists and counts with another."""
         add_promise(self.promise, 0, row)
         if self._whole and not row.full:
-            return False
+            return
         if self.settled and row.epoch != self._epoch and not row.groups:
-            return False  # kept by the bins of another rule
+            return  # kept by the bins of another rule
         self.rounds += 1
-        if self.counts is not None:
-            if row.epoch == self._epoch:
-                self.counts.add(row.keys, full=row.full and not self._whole)
+        cuts = row.cut is not None and not self.settled
+        counts, quiet = self._counts, self.rounds < self._due and not cuts
+        if counts is not None:
+            known, full = row.epoch == self._epoch, row.full and not self._whole
+            if known and quiet:
+                self._changes = counts.changes(row.keys, full=full)
             else:
-                self.counts.merge(count_rows([row], self.counts.binning))
+                self._counts = counts = copy_of(counts)
+                if known:
+                    counts.add(row.keys, full=full)
+                else:
+                    counts.merge(count_rows([row], counts.binning))
         if not self.settled:
-            self._rows.append(row)
-        if row.cut is not None and not self.settled:
+            self._rows = [*self._rows, row]
+        if cuts:
+            assert row.cut is not None
             self._cut(Binning.from_dict(row.cut))
-        elif self.rounds < self._due:
-            return self._price_again()
+        elif quiet:
+            self._price_again()
+            return
         elif not self.settled and (
-            self.counts is None or is_cut_between(self.rounds - 1, self.rounds, self._first)
+            counts is None or is_cut_between(self.rounds - 1, self.rounds, self._first)
         ):
-            self._cut(cut(self._rows, self._stages, whole=self._whole))
-            assert self.counts is not None
-            row.cut = self.counts.binning.to_dict()
+            binning = cut(self._rows, self._stages, whole=self._whole)
+            self._cut(binning)
+            row.cut = binning.to_dict()
         self._rule()
-        return True
 
-    def _price_again(self) -> bool:
-        """Whether the promise stands so differently that the rule is due to be priced again.
+    def _price_again(self) -> None:
+        """Make the rule again where the promise stands so differently that its price is due.
 
         With the counts of a fitted rule, that is long before these have grown by much.
         """
-        if self.ruled is None or self.promise[0] < next_price(self.promise_ruled[0]):
-            return False
-        self.promise_ruled = list(self.promise)
-        return True
+        if self.ruled is not None and self.promise[0] >= next_price(self.promise_ruled[0]):
+            self.promise_ruled = list(self.promise)
+            self.rule_due = True
 
     def _cut(self, binning: Binning) -> None:
         """Count all rounds so far by new bins."""
-        self.counts, self._epoch = count_rows(self._rows, binning), binning.epoch
+        self._counts, self._epoch = count_rows(self._rows, binning), binning.epoch
         if self.rounds >= settles_at(self._first):
             self._rows, self.settled = [], True
 
     def _rule(self) -> None:
         """From here on the rule is that of all counts so far."""
-        assert self.counts is not None
-        self.ruled = copy_of(self.counts)
+        assert self._counts is not None
+        self.ruled, self.rule_due = copy_of(self._counts), True
         self.promise_ruled = list(self.promise)
         self._due = self.rounds + rounds_until_next(self.rounds, self._first, settled=self.settled)
 
     def start_from(self, counts: Transitions) -> None:
         """Begin with the counts of a rule that was fitted elsewhere; its bins are settled."""
-        self.counts, self._epoch = copy_of(counts), counts.binning.epoch
+        self._changes = []
+        self._counts, self._epoch = copy_of(counts), counts.binning.epoch
         self._rows, self.settled = [], True
         self.rounds = self.base = counts.rounds
         self._rule()
@@ -181,11 +217,13 @@ class ItemMemory:
 
     def restore(self, form: Mapping[str, Any]) -> None:
         """Go on exactly from what `to_form` gave."""
+        if not isinstance(form, Mapping):
+            raise fail("items", form, "an object")
         if "binning" in form:  # the counts alone, as earlier snapshots had them
             self.start_from(Transitions.from_dict(form))
             self.base = 0
             return
-        known_keys("items", form, (*_FIELDS, *_PROMISE))
+        known_names("items", form, (*_FIELDS, *_PROMISE))
         known_version(form, VERSION, needed=True)
         for name in _FIELDS:
             if name not in form:
@@ -205,7 +243,7 @@ class ItemMemory:
         self.rounds, self.base, self._due = (
             whole_number(name, form[name], least=0) for name in ("rounds", "base", "due")
         )
-        self.counts, self.ruled, self.settled, self._rows = counts, ruled, form["settled"], read
+        self._counts, self.ruled, self.settled, self._rows = counts, ruled, form["settled"], read
         if counts is not None and counts.binning.whole != self._whole:
             raise fail(
                 "items", "whole rows" if counts.binning.whole else "transitions",

@@ -87,7 +87,9 @@ class ItemPath:
     Situation(partition=(0,), confidence=1, label=1, previous=15, cell=0)
     """
 
-    __slots__ = ("bins", "by", "groups", "keys", "labels", "looked", "promised")
+    __slots__ = (
+        "_torn", "bins", "by", "groups", "guarded", "keys", "labels", "looked", "promised",
+    )  # fmt: skip
 
     def __init__(self, by: Deciding) -> None:
         self.by = by
@@ -97,6 +99,26 @@ class ItemPath:
         self.keys: list[int] = []
         self.promised: bool | None = None  # under a promise, whether the rule may stop it early
         self.looked = False  # whether it runs to the end all the same, to look
+        self.guarded = False  # whether the guard counts it among the open rounds
+        self._torn = False
+
+    def follow(self) -> bool:
+        """Begin to follow a round; False where it is to be followed from its first stage again.
+
+        That is so where an interrupt cut the last time in two: `followed` was not come to.
+        """
+        whole, self._torn = not self._torn, True
+        if not whole:
+            self.clear()
+        return whole
+
+    def followed(self) -> None:
+        """All outputs so far have been taken."""
+        self._torn = False
+
+    def clear(self) -> None:
+        """Forget all outputs."""
+        self.groups, self.labels, self.bins, self.keys = [], [], [], []
 
     def extend(
         self, output: Any, confidence: float | None, cell: int, differ: Differ | None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stopwise.live.items.path import ItemPath
 from stopwise.live.items.row import PROMISED, ItemRow
 from stopwise.policies.per_item.agreement_guard import AgreementGuard, most_missed
 from stopwise.policies.per_item.learning import rounds_until_next
@@ -97,17 +98,22 @@ class LiveGuard:
             missed = min(missed, most_missed(self._base, rate, alpha) + self._early + 1)
         return missed + cut <= (1 - promise.agree) * (rounds + 1) + 1e-6
 
-    def begun(self, *, look: bool) -> None:
+    # Signal handlers run after calls: each of these is done, or not, and noted as well.
+
+    def begun(self, path: ItemPath) -> None:
         """A round has begun that may stop early."""
+        look = path.looked
         self._open += 1
         self._looks += look
         self._early += not look
+        path.guarded = True
 
-    def ended(self, *, look: bool) -> None:
-        """One of them has ended and is counted."""
-        if self._open:
+    def ended(self, path: ItemPath) -> None:
+        """One of them has ended; heeded once."""
+        guarded, path.guarded = path.guarded, False
+        if guarded and self._open:
             self._open -= 1
-            self._looks -= look
+            self._looks -= path.looked
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stopwise.checks import fail, finite_number, known_keys
+from stopwise.checks import fail, finite_number, known_names
 from stopwise.situations.keys import decode
 from stopwise.situations.observations import MOST_STAGES
 
@@ -122,7 +122,7 @@ class ItemRow:
         """
         if not isinstance(form, Mapping):
             raise fail("item", form, "an object")
-        known_keys("item", form, _FIELDS)
+        known_names("item", form, _FIELDS)
         sure = tuple(confidences or ())
         row = cls(confidences=sure + (None,) * (called - len(sure)))
         row.whole = form.get("whole", False)

@@ -14,6 +14,9 @@ from stopwise.live.pairs import pair_list
 Shown = Mapping[str, Learner | Cascade] | Callable[[], Mapping[str, Learner | Cascade]]
 """Learners or cascades by the name they are shown under, or a function that gives them."""
 
+Kind = Literal["counter", "gauge"]
+"""What may fall back (a gauge), and what only grows."""
+
 OTHER = "other"
 """The segments beyond those that are shown by name, together."""
 
@@ -34,7 +37,7 @@ class Figure:
     """
 
     name: str
-    kind: Literal["counter", "gauge"]
+    kind: Kind
     help: str
     labels: tuple[str, ...]
     values: dict[tuple[str, ...], float] = field(default_factory=dict)
@@ -64,7 +67,7 @@ def figures_of(shown: Shown, *, most_segments: int = 20) -> list[Figure]:
 
 
 def _empty() -> list[Figure]:
-    rows: list[tuple[str, Literal["counter", "gauge"], tuple[str, ...], str]] = [
+    rows: list[tuple[str, Kind, tuple[str, ...], str]] = [
         ("rounds", "counter", ("segment",), "Rounds that have ended."),
         ("abandoned", "counter", (), "Rounds that ended before their depth."),
         ("calls", "counter", ("stage",), "Calls of a stage."),

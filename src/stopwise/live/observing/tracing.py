@@ -11,10 +11,10 @@ from stopwise.lazy import load
 from stopwise.live.calling.stage import Stage
 from stopwise.live.cascade import Cascade, CostSource
 from stopwise.live.keywords import LearnerKeywords
-from stopwise.live.parts import DEFAULT_POLICY
 from stopwise.live.running.answer import Answer
 from stopwise.live.running.runner import OnFailure
 from stopwise.policies.base import Policy
+from stopwise.policies.registry import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer, TracerProvider

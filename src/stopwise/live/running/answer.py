@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stopwise.live.calling.errors import describe
-from stopwise.live.round import Advice
+from stopwise.live.record import Advice
 from stopwise.live.running.explaining import DecisionExplanation, Decisions
 
 

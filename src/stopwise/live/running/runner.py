@@ -19,7 +19,6 @@ from stopwise.live.round import Round
 from stopwise.live.running.answer import Answer
 from stopwise.live.running.explaining import Decisions
 
-_NOTHING_ELSE = (None, None, None)  # no cost, no error, no confidence
 OnFailure = Literal["stop", "skip", "raise"]
 
 
@@ -36,6 +35,9 @@ class RoundRunner:
         self.on_failure = on_failure
         self.takes_time = learner.reader.takes_time
         self.goes_on = learner.settings.abstentions == "go on"
+        self._names = learner.stages
+        self._limited = learner.limits_items
+        self._advises = learner.settings.mode == "advise"
         # Whether there is an answer is for a function of the user to say.
         self.asks = self.goes_on and self.takes_time and learner.reader.comparator.key is not None
 
@@ -51,28 +53,32 @@ class RoundRunner:
     def wants_more(self, round: Round) -> bool:
         """Whether the next stage is to be called."""
         at = len(round.outputs)
-        if round.failed:
-            if round.answer_from is not None:
+        if round.unusual:  # as all that failed or are decided per item
+            if round.failed:
+                if round.answer_from is not None:
+                    return False
+                if round.failed >> (at - 1) & 1:
+                    if self.on_failure == "stop":
+                        return False
+                    if at > round.depth and not self.learner.go_deeper(round):
+                        return False
+            if at and round.per_item and self.learner.stops(round):
                 return False
-            if round.failed >> (at - 1) & 1:
-                if self.on_failure == "stop":
-                    return False
-                if at > round.depth and not self.learner.go_deeper(round):
-                    return False
-        if at and round.looks and self.learner.stops(round):
-            return False
         if self.goes_on and at == round.depth + 1 and self.learner.goes_on(round):
             return True
-        return at <= round.depth and (at == 0 or self.learner.can_pay(round))
+        if at == 0 or not self._limited:
+            return at <= round.depth
+        return at <= round.depth and self.learner.can_pay(round)
 
     def tell(self, round: Round, result: CallResult) -> None:
         """Tell a round what its next stage gave."""
-        if result[1:4] == _NOTHING_ELSE:
-            round.observe(result[0])
+        output, cost, error, confidence, _ = result
+        if error is None and cost is None and confidence is None:
+            round.observe(output)
             return
         self._tell(round, result)
-        if result.error is not None and self.on_failure == "raise":
-            raise result.error
+        if error is not None and self.on_failure == "raise":
+            raise error
 
     def tell_all(self, round: Round, results: Sequence[CallResult | None]) -> None:
         """Tell a round what stages gave that were called together.
@@ -198,7 +204,7 @@ class RoundRunner:
         _warn_lost(error)
         if not round.ended:
             round.compared = NOT_COMPARED
-            round.unusual = True
+            round.unusual |= 1
             try:
                 return self.answer_of(round, round.end(), recorded=False)
             except NoAnswerError:
@@ -211,33 +217,32 @@ class RoundRunner:
 
     def answer_of(self, round: Round, outcome: RoundOutcome, *, recorded: bool = True) -> Answer:
         """The answer of a round that has ended."""
-        names = self.learner.stages
-        if outcome.stage is None and round.failed:
+        names = self._names
+        answer, stage, cost = outcome
+        if stage is None and round.failed:
             failed, error = round.errors[-1]
             raise NoAnswerError(
                 f"no stage answered; {names[failed]} failed last ({describe(error)})"
             ) from (error if isinstance(error, Exception) else None)
         compared = round.compared
         return Answer(
-            outcome.answer,
-            None if outcome.stage is None else names[outcome.stage],
+            answer,
+            None if stage is None else names[stage],
             names[round.depth if round.drawn_depth is None else round.drawn_depth],
             round.probability,
-            outcome.cost,
-            tuple((names[at], error) for at, error in round.errors),
-            round.advice if self.learner.settings.mode == "advise" else None,
+            cost,
+            tuple([(names[at], error) for at, error in round.errors]),
+            round.advice if self._advises else None,
             recorded and (compared is None or compared.complete),
-            decisions=self._decisions(round),
+            decisions=None if round.path is None else self._decisions(round),
         )
 
-    def _decisions(self, round: Round) -> Decisions | None:
-        if round.path is None:
-            return None
-        return Decisions(round, self.learner.stages, self.learner.explain)
+    def _decisions(self, round: Round) -> Decisions:
+        return Decisions(round, self._names, self.learner.explain)
 
     def unanswered(self, round: Round, error: Exception) -> Answer:
         """What stands among many answers for an item that has none."""
-        names = self.learner.stages
+        names = self._names
         return Answer(
             None,
             None,
@@ -246,7 +251,7 @@ class RoundRunner:
             round.cost,
             tuple((names[at], failed) for at, failed in round.errors),
             error=error,
-            decisions=self._decisions(round),
+            decisions=None if round.path is None else self._decisions(round),
         )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
-from stopwise.checks import StopwiseError, fail, finite_number, whole_number
+from stopwise.checks import StopwiseError, fail, finite_number, one_of, whole_number
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
@@ -62,8 +62,7 @@ class Writing:
     queue: int = 10_000
 
     def __post_init__(self) -> None:
-        if self.durability not in ("round", "behind"):
-            raise fail("durability", self.durability, "'round' or 'behind'")
+        one_of("durability", self.durability, get_args(Durability))
         accepted = "a number of seconds above 0"
         if finite_number("flush_seconds", self.seconds, accepted) <= 0:
             raise fail("flush_seconds", self.seconds, accepted)
@@ -179,6 +178,5 @@ def check_survives(survives: str) -> bool:
     >>> check_survives("kill")
     False
     """
-    if survives not in ("kill", "power cut"):
-        raise fail("survives", survives, "'kill' or 'power cut'")
-    return survives == "power cut"
+    kept: Survives = one_of("survives", survives, get_args(Survives))
+    return kept == "power cut"

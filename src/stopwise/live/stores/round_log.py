@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import secrets
+import stat
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.abstentions import Abstentions
-from stopwise.checks import StopwiseError, fail, parse_json_object
+from stopwise.checks import StopwiseError, fail, names_settings, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
@@ -76,6 +77,7 @@ class RoundLog:
     >>> folder.cleanup()
     """
 
+    @names_settings
     def __init__(
         self,
         path: str | Path,
@@ -120,8 +122,13 @@ class RoundLog:
         if self._file >= 0:
             raise StopwiseError(f"{self.path}: this log is in use by another learner")
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        self._file = os.open(self.path, flags, 0o600)
         try:
+            self._file = os.open(self.path, flags, 0o600)
+        except OSError as error:
+            raise StopwiseError(f"{self.path}: cannot be opened ({error.strerror})") from None
+        try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise fail(str(self.path), "no file", "a file that can be written to")
             _lock(self._file, self.path)
             if items is not None:
                 items.forget()

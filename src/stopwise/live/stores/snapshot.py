@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stopwise.checks import StopwiseError, known_keys, known_kind, parse_json_object
+from stopwise.checks import StopwiseError, known_kind, known_names, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.counters.forms import restored
 from stopwise.live.counters.segments import SegmentCounters
@@ -35,7 +35,7 @@ def read_snapshot(path: str | Path) -> Mapping[str, Any]:
         raise StopwiseError(f"{source}: cannot be read ({error.strerror})") from None
     form = parse_json_object(str(source), text)
     known_kind(str(source), form, _KIND, VERSION, "a snapshot")
-    known_keys(str(source), form, (*_FIELDS, "items"))
+    known_names(str(source), form, (*_FIELDS, "items"))
     for field in _FIELDS:
         if field not in form:
             raise StopwiseError(f"{source}: the field {field!r} is missing")

@@ -18,6 +18,10 @@ a series that sums to at most 1, and so do the first, second, ... alarm of a pai
 *any* alarm, ever, over all segments, is at most `false_alarm` while nothing changes. The state is
 kept in snapshots and stores, so that a restart does not begin the bet again.
 
+A bet that cannot have reached its level is not evaluated: what follows a moment is, under any
+mixture of rates, at most as likely as under the one rate that suits it best, so that the numerator
+is known from above without its steps. Alarms are the same, in the same round.
+
 Depths are drawn without looking at the item, so what a pair shows in the rounds in which it is seen
 is a fair sample of all rounds.
 """
@@ -25,8 +29,10 @@ is a fair sample of all rounds.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from stopwise.checks import fail, finite_number, names_fields, whole_number
@@ -34,6 +40,8 @@ from stopwise.live.limits import check_whole
 from stopwise.live.pairs import pair_count, pair_list
 
 _DENSE = 8  # steps are kept so that gaps are at most this part of their age
+_THINNED = 16  # steps are thinned out whenever there are this number of new ones
+_ROUNDING = 1e-6  # of sums of logarithms, far more than it can be
 _RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun again
 _SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
 
@@ -105,10 +113,11 @@ class PairWatch:
     True
     """
 
-    __slots__ = ("alarms", "disagreed", "seen", "steps")
+    __slots__ = ("alarms", "disagreed", "most", "seen", "steps")
 
     def __init__(self) -> None:
         self.alarms = 0
+        self.most = math.inf  # the logarithm of the numerator is at most this; not known yet
         self.seen = 0
         self.disagreed = 0
         # seen and disagreed up to each step that is kept, and the logarithm of Q times its weight,
@@ -124,13 +133,29 @@ class PairWatch:
     def add_step(self, window: int) -> None:
         """Let a change begin after what has been seen so far; thin out the steps of long ago."""
         n = self.seen
-        self.steps.append((n, self.disagreed, _first_worth(n, self.disagreed, window)))
+        worth = _first_worth(n, self.disagreed, window)
         steps = self.steps
+        self.most = _log_sum(self.most, worth) if steps else worth
+        steps.append((n, self.disagreed, worth))
+        if n // window % _THINNED:
+            return  # by what has been seen alone, so that a restart does not change when
         at = len(steps) - 3
         while at >= 0:
             if (steps[at + 2][0] - steps[at][0]) * _DENSE < n - steps[at + 2][0]:
                 self._give_up(at + 1)
             at -= 1
+
+    def reaches(self, level: float, window: int) -> bool:
+        """Whether the logarithm of E may be `level` now, after one more window."""
+        if not self.steps:
+            return False
+        new = self.disagreed - self.steps[-1][1]
+        self.most += _likelihood(window, new)
+        if self.most - _likelihood(self.seen, self.disagreed) < level - _ROUNDING:
+            return False
+        total, _ = self.bet()
+        self.most = total + _likelihood(self.seen, self.disagreed)
+        return total >= level
 
     def _give_up(self, at: int) -> None:
         """Take out a step; what its bet is worth goes to that before it, or after it if nearer."""
@@ -201,28 +226,65 @@ class DriftWatch:
     (0.0, 1.0, 50)
     """
 
-    __slots__ = ("segments", "settings", "stage_count")
+    __slots__ = ("_noted", "segments", "settings", "stage_count")
 
     def __init__(self, stage_count: int, settings: Drift) -> None:
+        if not isinstance(settings, Drift):
+            raise fail("drift", settings, "Drift(), with its settings, or None not to watch")
         self.stage_count = stage_count
         self.settings = settings
         self.segments: dict[str, tuple[int, list[PairWatch]]] = {}
+        # Of each segment, rounds that are yet to be counted, and how many may be noted until the
+        # first bet is to be looked at.
+        self._noted: dict[str, tuple[list[tuple[tuple[int, bool], ...]], int]] = {}
 
-    def observe(self, segment: str, pairs: Sequence[tuple[int, bool]]) -> list[DriftAlarm]:
-        """Count observations of pairs, and look at the bets that are due."""
+    def observe(self, segment: str, pairs: Sequence[tuple[int, bool]]) -> Sequence[DriftAlarm]:
+        """Count observations of pairs, each at most once, and look at the bets that are due."""
+        try:
+            rounds, due = self._noted[segment]
+        except KeyError:
+            rounds, due = self._note(segment)
+        rounds.append(tuple(pairs))
+        return () if len(rounds) < due else self._look_at(segment)
+
+    def _note(self, segment: str) -> tuple[list[tuple[tuple[int, bool], ...]], int]:
+        """Begin to note rounds: none of them is due before a pair may have filled its window."""
+        _, watches = self._of(segment)
+        window = self.settings.window
+        due = min(window - watch.seen % window for watch in watches)
+        noted: list[tuple[tuple[int, bool], ...]] = []
+        self._noted[segment] = noted, due
+        return noted, due
+
+    def _count(self, segment: str) -> set[int]:
+        """Count the rounds that were noted; the pairs that they saw."""
+        # First taken, then counted: an interrupt may lose some, and never counts any twice.
+        rounds, _ = self._noted.pop(segment, ((), 0))
+        _, watches = self._of(segment)
+        moved = set()
+        for pairs, times in Counter(rounds).items():
+            for pair, differs in pairs:
+                watch = watches[pair]
+                watch.seen += times
+                if differs:
+                    watch.disagreed += times
+                moved.add(pair)
+        return moved
+
+    def _look_at(self, segment: str) -> list[DriftAlarm]:
         alarms: list[DriftAlarm] = []
+        moved = self._count(segment)
         number, watches = self._of(segment)
         window = self.settings.window
-        for pair, differs in pairs:
+        for pair in sorted(pair for pair in moved if not watches[pair].seen % window):
             watch = watches[pair]
-            if watch.count(differs, window):
-                alarm = self._look(segment, number, pair, watch)
-                if alarm is not None:
-                    alarms.append(alarm)
-                    watches[pair] = PairWatch()
-                    watches[pair].alarms = watch.alarms + 1
-                else:
-                    watch.add_step(window)
+            alarm = self._look(segment, number, pair, watch)
+            if alarm is not None:
+                alarms.append(alarm)
+                watches[pair] = PairWatch()
+                watches[pair].alarms = watch.alarms + 1
+            else:
+                watch.add_step(window)
         return alarms
 
     def _of(self, segment: str) -> tuple[int, list[PairWatch]]:
@@ -233,11 +295,10 @@ class DriftWatch:
         return found
 
     def _look(self, segment: str, number: int, pair: int, watch: PairWatch) -> DriftAlarm | None:
-        bet, step = watch.bet()
-        share = _part(number) * 6 / (math.pi * (watch.alarms + 1)) ** 2
-        level = self.settings.false_alarm * share / pair_count(self.stage_count)
-        if bet < -math.log(level):
+        part = self.settings.false_alarm / pair_count(self.stage_count)
+        if not watch.reaches(_level(part, number, watch.alarms), self.settings.window):
             return None
+        bet, step = watch.bet()
         n, k, _ = watch.steps[step]
         return DriftAlarm(
             segment,
@@ -250,6 +311,7 @@ class DriftWatch:
 
     def begin(self, segment: str, number: int, form: Any) -> None:
         """Go on from what a store holds of a segment, or begin it with its number."""
+        self._noted.pop(segment, None)
         if form is None:
             watches = [PairWatch() for _ in range(pair_count(self.stage_count))]
             self.segments[segment] = (number, watches)
@@ -260,11 +322,13 @@ class DriftWatch:
         """The bets of a segment, as JSON holds them; None where none has begun."""
         if segment not in self.segments:
             return None
+        self._count(segment)
         number, watches = self.segments[segment]
         return {"number": number, "pairs": [watch.to_form() for watch in watches]}
 
     def restore(self, segment: str, form: Any) -> None:
         """Take what `form_of` gave. What older releases kept is not a bet: it begins again."""
+        self._noted.pop(segment, None)
         if isinstance(form, list):
             self._of(segment)
             return
@@ -284,6 +348,13 @@ class DriftWatch:
 def _part(i: int) -> float:
     """Parts of a whole for i = 1, 2, ...: they fall slowly and sum to less than 1."""
     return 1.0 / (_SUM * (i + 1) * math.log(i + 1) ** 2)
+
+
+@lru_cache(maxsize=4096)
+def _level(part: float, segment: int, alarms: int) -> float:
+    """What the logarithm of a bet must reach: of a pair, by its segment and its alarms so far."""
+    share = _part(segment) * 6 / (math.pi * (alarms + 1)) ** 2
+    return -math.log(part * share)
 
 
 def _first_worth(n: int, k: int, window: int) -> float:
@@ -307,4 +378,13 @@ def _mixture(n: int, k: int) -> float:
 
 def _likelihood(n: int, k: int) -> float:
     """The logarithm of the largest probability that any one rate gives the sequence."""
-    return sum(count * math.log(count / n) for count in (k, n - k) if count)
+    if not 0 < k < n:
+        return 0.0
+    return k * math.log(k / n) + (n - k) * math.log((n - k) / n)
+
+
+def _log_sum(a: float, b: float) -> float:
+    """The logarithm of a sum, from those of its parts."""
+    if a < b:
+        a, b = b, a
+    return a if a == math.inf else a + math.log1p(math.exp(b - a))

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from stopwise.costs import Costs
 from stopwise.decisions import passes
-from stopwise.display import COLOURS, html_table, new_axes
+from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.evidence import Evidence
 
 if TYPE_CHECKING:
+    import polars
     from matplotlib.axes import Axes
 
 
@@ -98,6 +99,13 @@ class Explanation:
             f"By the evidence alone: {self.best_stage}.",
         ]
         return "\n".join([*lines, *map(str, self.pairs)])
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {str(self).splitlines()[0]}>"
+
+    def to_frame(self) -> polars.DataFrame:
+        """What is known of every pair, as a polars frame."""
+        return frame([asdict(pair) | {"stages": " / ".join(pair.stages)} for pair in self.pairs])
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""

@@ -124,6 +124,9 @@ class LiveReport:
         axes.legend(frameon=False, loc="lower right")
         return axes
 
+    def __repr__(self) -> str:
+        return f"<LiveReport: {self._summary()}>"
+
     def _summary(self) -> str:
         text = f"{_number(self.rounds, 'round')}, {self.abandoned} abandoned, spent {self.spent:g}"
         if self.unrecorded:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, finite_number, whole_number
-from stopwise.costs import Calls
+from stopwise.checks import fail, finite_number, names_options, one_of, whole_number
+from stopwise.costs import CALLS, Calls
 from stopwise.display import frame, html_table
 from stopwise.logs.agreeing.procedure import ItemOutcomes, keep_promise
 from stopwise.logs.agreeing.seen import FromRows, Seen
@@ -184,6 +184,7 @@ class Promise:
         }
 
 
+@names_options(LogOptions)
 def promise(
     log: object,
     agree: float = 0.95,
@@ -251,8 +252,7 @@ def promise_rows(
     >>> promise_rows(rows, np.array([1.0, 9.0])).agreement
     1.0
     """
-    if calls not in ("cascade", "alone"):
-        raise fail("calls", calls, "'cascade' or 'alone'")
+    one_of("calls", calls, CALLS)
     allowed, alpha = check_promise(agree, level, len(rows))
     seen = Seen(FromRows(rows), own_costs, calls)
     random = np.random.default_rng(whole_number("seed", seed, least=0))

@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.abstentions import UNKNOWN, Abstentions
-from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.checks import StopwiseError, fail, finite_number, names_options
 from stopwise.costs import FloatArray
 from stopwise.decisions import optimal_stage
 from stopwise.estimating import answer_probabilities
 from stopwise.logs.auditing.confidence_sequence import first_rejection, mean_bounds
+from stopwise.logs.auditing.result import Audit, PairFinding
 from stopwise.logs.auditing.settling import first_settled
 from stopwise.logs.reading.call_order import in_call_order
 from stopwise.logs.reading.live import completed
@@ -135,74 +136,7 @@ class AuditPlan:
         )
 
 
-@dataclass(frozen=True)
-class PairFinding:
-    """What is known of a pair: gamma_i - gamma_j lies between low and high, at any time.
-
-    Attributes:
-        threshold: what it has to exceed for the deeper stage to be worth its price.
-        finding: "deeper pays", "shallower is enough" or "open".
-        guaranteed: whether that follows from the bounds alone, so that it holds for any log, or
-            all differing items are labelled; otherwise it is a posterior statement.
-    """
-
-    shallow: int
-    deep: int
-    items: int
-    labelled: int
-    low: float
-    high: float
-    threshold: float
-    finding: str
-    guaranteed: bool = False
-
-
-@dataclass(frozen=True)
-class Audit:
-    """Where an audit stands.
-
-    Attributes:
-        in_question: stages that may still be the best one.
-        best: the one that is, once settled.
-        labels: how many labels were used.
-        worth_labelling: items on which stages in question differed, at the start.
-        random_labels: about how many labels of items drawn at random from the whole log would have
-            told as much.
-        next_items: row numbers to be labelled next, in order.
-        to_label: the names of these items.
-        guess: the best guess with the labels there are; the stage itself once it is settled.
-        notes: what should be said about the labels and the log.
-        guaranteed: whether what is settled holds for any log (`strict`, or every pair that rules a
-            stage out does); otherwise its probability is that of a posterior.
-
-    >>> import stopwise as sw
-    >>> begun = sw.audit(sw.example_log(), {}, **sw.example_settings())
-    >>> begun.settled, begun.labels, len(begun.in_question) > 1
-    (False, 0, True)
-    >>> begun.to_label[0] == str(begun.next_items[0])
-    True
-    """
-
-    stages: tuple[str, ...]
-    in_question: tuple[int, ...]
-    best: int | None
-    labels: int
-    items: int
-    worth_labelling: int
-    random_labels: int
-    pairs: tuple[PairFinding, ...]
-    next_items: tuple[int, ...]
-    to_label: tuple[str, ...] = ()
-    guess: int = 0
-    notes: tuple[str, ...] = ()
-    guaranteed: bool = False
-
-    @property
-    def settled(self) -> bool:
-        """Whether one stage is left."""
-        return self.best is not None
-
-
+@names_options(LogOptions)
 def plan_audit(
     log: object,
     settings: LogSettings | None = None,

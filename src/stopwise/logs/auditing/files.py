@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stopwise.arrays import IntArray
-from stopwise.checks import StopwiseError, fail, known_keys, parse_json_object, whole_number
-from stopwise.logs.auditing.audit import Audit, AuditPlan, assess, order_by_item
+from stopwise.checks import StopwiseError, fail, known_names, parse_json_object, whole_number
+from stopwise.logs.auditing.audit import AuditPlan, assess, order_by_item
 from stopwise.logs.auditing.label_codes import check_names, label_codes
 from stopwise.logs.auditing.labelling_page import labelling_page
+from stopwise.logs.auditing.result import Audit
 from stopwise.logs.formatting import counted
 from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.reading.rows import LogRows
@@ -71,7 +72,7 @@ def load_state(path: Path, plan: AuditPlan, seed: int | None = None) -> AuditSta
     if not path.exists():
         return AuditState(fresh, {}, seed or 0, [])
     form = parse_json_object(f"state {path}", _read(path))
-    known_keys(f"state {path}", form, _FIELDS)
+    known_names(f"state {path}", form, _FIELDS)
     grown = form.get("log") != fresh["log"]
     may_change = {"version", "log"} | ({"cumulative_costs"} if grown else set())
     if "abstentions" not in form:  # written before it was recorded
@@ -97,7 +98,8 @@ def load_state(path: Path, plan: AuditPlan, seed: int | None = None) -> AuditSta
     if grown:
         _refuse_other_log(path, plan, labels, form.get("outputs"))
         notes.append(
-            f"the log has changed since this audit began: {counted(len(plan.rows.items), 'item')}"
+            f"the log has changed since this audit began: {counted(len(plan.rows.items), 'item')};"
+            " labels count in the order of labelling, so some wait for the new items among them"
         )
     return AuditState(fresh, dict(labels), begun_with, notes)
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from stopwise.checks import fail, whole_number
-from stopwise.logs.auditing.audit import Audit, assess, order_by_item, plan_audit
+from stopwise.checks import fail, names_options, whole_number
+from stopwise.logs.auditing.audit import assess, order_by_item, plan_audit
 from stopwise.logs.auditing.label_codes import check_names, label_codes
+from stopwise.logs.auditing.result import Audit
 from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.settings import LogOptions
 
 
+@names_options(LogOptions)
 def audit(
     log: object,
     labels: Mapping[Any, object] | None = None,
@@ -50,6 +52,8 @@ def audit(
     >>> found.stages[found.best], found.labels
     ('linear', 20)
     """
+    if not isinstance(labels, Mapping | None):
+        raise fail("labels", labels, "the right answer by item, such as {'12': 'cat'}")
     plan = plan_audit(log, tolerance=tolerance, strict=strict, **given)
     check_names(plan.rows)
     known = set(plan.rows.items)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, whole_number
+from stopwise.checks import StopwiseError, names_settings, whole_number
 from stopwise.decisions import TIE, optimal_stage
 from stopwise.logs.auditing.audit import DEEP_PAYS, AuditPlan, best_guess, label_order
 from stopwise.problem import IntArray
@@ -60,6 +60,7 @@ class AuditSimulation:
         }
 
 
+@names_settings
 def simulate_audit(
     plan: AuditPlan,
     *,

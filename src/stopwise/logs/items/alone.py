@@ -21,6 +21,8 @@ from stopwise.logs.items.held_out import (
     WayToStop,
     best_way,
     check_rows,
+    errors_of_reference,
+    expected_savings,
     mean_lower_bound,
     score_way,
     share_saved,
@@ -90,20 +92,16 @@ class AloneItems:
     def sentences(self) -> list[str]:
         """What is to be said, the most important first."""
         own, best, base = self.per_item, self.best_single, self.stages[self.baseline]
+        saving = expected_savings(own, best)
         if self.helps:
             first = (
-                "Per item, called alone: helps. The rule is expected to cost"
-                f" {amount(own.expected_total)} per item, calls and mistakes, {share(self.gain)}"
-                f" less than the best single stage ({best.name}, {amount(best.expected_total)};"
-                f" saved: {amount(self.saved_low)} to {amount(self.saved_high)})."
+                f"Per item, called alone: helps. The rule is {saving}, the best single stage"
+                f" ({amount(self.saved_low)} to {amount(self.saved_high)}; {share(self.gain)} of"
+                " its cost)."
             )
         else:
             reason = "that may be chance" if self.gain > 0.01 else "call one stage for all items"
-            first = (
-                "Per item, called alone: does not help here. The rule is expected to cost"
-                f" {amount(own.expected_total)} per item, calls and mistakes, and {best.name} costs"
-                f" {amount(best.expected_total)}: {reason}."
-            )
+            first = f"Per item, called alone: does not help here. The rule is {saving}: {reason}."
         cost = self.ways[self.baseline].cost
         saved = cost - own.cost
         if abs(saved) < 1e-9 * max(cost, own.cost):
@@ -156,8 +154,12 @@ def analyze_items_alone(
     trust: float | None = None,
     level: float = 0.99,
     seed: int = 0,
+    errors: float | None = None,
 ) -> AloneItems:
     """Analyse complete rows whose stages can be called alone, and stand in the order of costs.
+
+    Args:
+        errors: the share of errors that is stated of the baseline beside this analysis.
 
     >>> import polars
     >>> from stopwise.logs.reading.rows import read_rows
@@ -193,10 +195,11 @@ def analyze_items_alone(
     held = hold_against(Transitions.of(met, Binning.fit(met)), held_to, trust)
     losses = held.loss(partitions(rows.codes))
     base = rows.codes[:, rows.baseline]
+    in_all = losses + errors_of_reference(losses, rows.answered_at(rows.baseline), errors)
 
     def way(name: str, stages: IntArray, calls: np.ndarray[Any, Any]) -> WayToStop:
         return score_way(
-            name, stages, rows.codes, alone, rows.truth, losses, spent=calls, against=base
+            name, stages, rows.codes, alone, rows.truth, in_all, spent=calls, against=base
         )
 
     at = np.arange(len(met))

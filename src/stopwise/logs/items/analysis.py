@@ -18,6 +18,7 @@ from stopwise.logs.items.held_out import (
     WayToStop,
     best_way,
     check_rows,
+    errors_of_reference,
     hold_out,
     score_way,
     share_saved,
@@ -115,8 +116,12 @@ def analyze_items(
     trust: float | None = None,
     level: float = 0.99,
     seed: int = 0,
+    errors: float | None = None,
 ) -> ItemAnalysis:
     """Analyse complete rows of a log.
+
+    Args:
+        errors: the share of errors that is stated of the last stage beside this analysis.
 
     >>> import polars
     >>> from stopwise.logs.reading.rows import read_rows
@@ -144,8 +149,10 @@ def analyze_items(
         through=np.cumsum(rows.bills, axis=1),
     )
 
+    in_all = losses + errors_of_reference(losses, stops.answered[:, -1], errors)
+
     def way(name: str, depths: IntArray, spent: FloatArray) -> WayToStop:
-        return score_way(name, depths, rows.codes, rows.costs, rows.truth, losses, spent=spent)
+        return score_way(name, depths, rows.codes, rows.costs, rows.truth, in_all, spent=spent)
 
     def fixed(name: str, stage: int) -> WayToStop:
         return way(name, stops.answered[:, stage], stops.spent[:, stage])

@@ -10,10 +10,11 @@ from typing import Unpack
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.checks import StopwiseError, fail, names_options, one_of, whole_number
 from stopwise.costs import Costs
 from stopwise.logs.auditing.files import labels_in
 from stopwise.logs.auditing.label_codes import label_codes
+from stopwise.logs.formatting import counted
 from stopwise.logs.items.held_out import FEWEST_ROWS
 from stopwise.logs.items.labelling import LabelsBought, differing, what_labels_bought
 from stopwise.logs.items.why import reasons
@@ -30,6 +31,7 @@ from stopwise.storage import write_whole
 POLICIES = (PER_ITEM, LOGISTIC)
 
 
+@names_options(LogOptions)
 def fit(
     log: object,
     settings: LogSettings | None = None,
@@ -67,6 +69,7 @@ def fit(
     )[0]  # fmt: skip
 
 
+@names_options(LogOptions)
 def fit_with_labels(
     log: object,
     settings: LogSettings | None = None,
@@ -89,13 +92,13 @@ def fit_with_labels(
     (30, 'large')
     """
     chosen = in_call_order(log, settings_from(settings, given))
-    if policy not in POLICIES:
-        raise fail("policy", policy, " or ".join(POLICIES))
+    one_of("policy", policy, POLICIES)
     if not isinstance(labels, str | Path):
         labels = whole_number("labels", labels, least=-1)
     rows = read_rows(log, chosen)
     if len(rows.codes) < FEWEST_ROWS:
-        raise StopwiseError(f"fit: {len(rows.codes)} complete rows, but need {FEWEST_ROWS} or more")
+        found = counted(len(rows.codes), "complete row")
+        raise StopwiseError(f"fit: {found}, but need {FEWEST_ROWS} or more")
     if rows.alone and policy != PER_ITEM:
         raise fail("policy", policy, "per-item, where stages are called alone")
     index, truth, notes = _labelled(rows, labels, seed)
@@ -152,7 +155,17 @@ def _labelled(
 
 
 def write_rule(rule: AnyRule, path: str | Path) -> None:
-    """Write a rule: what it decides in words first, then the numbers that it follows from."""
+    """Write a rule: what it decides in words first, then the numbers that it follows from.
+
+    `Cascade(rule=...)` takes the file, and `stopwise explain` shows it.
+
+    >>> import json, polars, tempfile
+    >>> frame = polars.DataFrame({"small": ["keep", "refund"] * 200, "large": ["keep"] * 400})
+    >>> path = Path(tempfile.mkdtemp()) / "rule.json"
+    >>> write_rule(fit(frame, stages=["small", "large"], costs=[1, 4], mistake_cost=20), path)
+    >>> json.loads(path.read_text())["reads"][0]
+    'stop after small when it says keep (50.0% of items)'
+    """
     form = rule.to_dict()
     numbers = {
         name: form.pop(name) for name in ("counts", "columns", "models", "paths") if name in form

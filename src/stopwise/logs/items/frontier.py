@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from stopwise.arrays import IntArray
 from stopwise.costs import Costs, FloatArray
 from stopwise.logs.items.gains import StoppedEverywhere
 from stopwise.logs.items.held_out import HeldOut
-from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.keys import situations
 from stopwise.situations.observations import Observations
 
@@ -58,7 +57,7 @@ def frontier_of(
         other = Costs.from_cumulative(costs.cumulative, mistake_cost)
         depths = np.zeros(len(rows), dtype=np.int64)
         for rule, part, key in zip(held_out.rules, scored, keys, strict=True):
-            depths[part] = _again(rule, other).depths_of(key)
+            depths[part] = rule.at_costs(other).depths_of(key)
         points.append(_point(rows.codes, depths, stops.through[np.arange(len(rows)), depths]))
         mistakes.append(mistake_cost)
     fixed = tuple(
@@ -66,13 +65,6 @@ def frontier_of(
         for stage in range(len(stages))
     )
     return Frontier(tuple(mistakes), tuple(points), fixed)
-
-
-def _again(rule: Rule, costs: Costs) -> Rule:
-    """The rule at another mistake cost; what it has worked out of its counts is kept."""
-    changed = replace(rule, costs=costs)
-    vars(changed).update(held=rule.held, risks=rule.risks)
-    return changed
 
 
 def _point(codes: IntArray, depths: IntArray, spent: FloatArray) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from stopwise.arrays import IntArray
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import optimal_stage
+from stopwise.logs.formatting import amount, counted
 from stopwise.logs.reading.bills import spread_of
 from stopwise.logs.reading.costs import mean_bounds
 from stopwise.policies.per_item.rule import Rule
@@ -29,6 +30,24 @@ from stopwise.situations.transitions import Transitions
 
 CALIBRATION_BINS = 10
 FEWEST_ROWS = 40
+
+
+def errors_of_reference(losses: FloatArray, stage: IntArray, errors: float | None) -> float:
+    """How often the reference is wrong, so that a stage has the errors that are stated of it.
+
+    Losses against a reference tell ways to stop apart, but leave out where it is wrong itself.
+
+    Args:
+        losses: what each stage's answer is expected to lose against the reference, item by item.
+        stage: which stage answers each item when stopping at the one that is stated.
+        errors: the share of errors that the report states of it; None: taken to be without.
+
+    >>> errors_of_reference(np.array([[0.7, 0.0], [0.0, 0.0]]), np.array([1, 1]), 0.1)
+    0.1
+    """
+    if errors is None or not math.isfinite(errors):
+        return 0.0
+    return max(0.0, errors - float(losses[np.arange(len(stage)), stage].mean()))
 
 
 def check_rows(stages: int, rows: int) -> None:
@@ -45,7 +64,7 @@ def check_rows(stages: int, rows: int) -> None:
         )
     if rows < FEWEST_ROWS:
         raise StopwiseError(
-            f"per item: {rows} complete rows, but need {FEWEST_ROWS} or more, half to"
+            f"per item: {counted(rows, 'complete row')}, but need {FEWEST_ROWS} or more, half to"
             " fit a rule on and half to score it"
         )
 
@@ -60,7 +79,8 @@ class WayToStop:
         changed: share of answers that differ from those of the last stage.
         own_total: calls, and every changed answer as a mistake: at most this much, less what the
             last stage costs, is lost against always-last, whatever the truth.
-        expected_total: calls, and what the answers are expected to lose against the reference.
+        expected_total: calls and mistakes: those that the reference is estimated to make, and what
+            the answers are expected to lose against it.
         stage_share: share of items that stop at each stage.
         cost_half_width, changed_half_width: of 95 % intervals over items.
         error_rate, total: with truth: share of wrong answers; calls and mistakes.
@@ -98,6 +118,23 @@ def share_saved(way: WayToStop, beside: WayToStop) -> float:
     """
     total = beside.expected_total
     return 1 - way.expected_total / total if total > 0 else 0.0
+
+
+def expected_savings(way: WayToStop, beside: WayToStop) -> str:
+    """What a way saves against another one, in words.
+
+    Only the difference is shown: how often a single stage errs is shown elsewhere, by an estimate
+    that needs no reference.
+
+    >>> one = WayToStop("always a", 1.0, 0.0, 1.0, 3.0, (1.0, 0.0), 0.0, 0.0)
+    >>> expected_savings(one, WayToStop("always b", 4.0, 0.0, 4.0, 4.0, (0.0, 1.0), 0.0, 0.0))
+    'expected to save 1 per item, calls and mistakes, against always b'
+    """
+    saved = beside.expected_total - way.expected_total
+    what = f"save {amount(saved)} per item, calls and mistakes, against"
+    if saved < 0:
+        what = f"cost {amount(-saved)} more per item, calls and mistakes, than"
+    return f"expected to {what} {beside.name}"
 
 
 @dataclass(frozen=True)

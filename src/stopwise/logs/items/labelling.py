@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, whole_number
+from stopwise.checks import fail, names_options, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.logs.auditing.audit import AuditPlan, order_by_item, plan_audit
 from stopwise.logs.auditing.label_codes import check_names, label_codes
@@ -120,6 +120,7 @@ class ItemAudit:
         }
 
 
+@names_options(LogOptions)
 def item_audit(
     log: object,
     labels: Mapping[Any, object] | None = None,
@@ -221,17 +222,18 @@ def what_labels_bought(rows: LogRows, index: IntArray, truth: IntArray) -> Label
 def _total(
     rows: LogRows, losses: FloatArray, labelled: tuple[Observations, IntArray] | None
 ) -> float:
-    """Calls and expected mistakes per item of the rule made with or without labels."""
+    """Calls, as billed, and expected mistakes per item of the rule made with or without labels."""
     met = rows.observations()
     at = np.arange(len(met))
     if rows.alone:
         own = Costs.from_stages(rows.own, rows.costs.mistake_cost)
         found = AloneRule.fit(rows.stages, met, own, labelled=labelled).follow(met)
         lost = losses[at, found.answered_by]
-        return float(found.spent.mean() + rows.costs.mistake_cost * lost.mean())
+        calls = (found.called * rows.bills).sum(axis=1)
+        return float(calls.mean() + rows.costs.mistake_cost * lost.mean())
     rule = Rule.fit(rows.stages, met, rows.costs)
     if labelled is not None:
         rule.counts.add_labels(*labelled)
     depths = rule.depths(met)
-    calls = np.asarray(rows.costs.cumulative)[depths]
+    calls = np.cumsum(rows.bills, axis=1)[at, depths]
     return float(calls.mean() + rows.costs.mistake_cost * losses[at, depths].mean())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stopwise.logs.formatting import amount, share
 from stopwise.logs.items.analysis import ItemAnalysis
+from stopwise.logs.items.held_out import expected_savings
 from stopwise.logs.items.why import Reason
 
 
@@ -14,16 +15,14 @@ def headline(found: ItemAnalysis) -> str:
         close = found.gain > 0.01
         reason = "that may be chance" if close else "keep one stage for all items"
         return (
-            f"Per item: does not help here. A rule that decides per item is expected to cost"
-            f" {amount(own.expected_total)} per item, calls and mistakes, and {best.name} costs"
-            f" {amount(best.expected_total)}: {reason}."
+            "Per item: does not help here. A rule that decides per item is"
+            f" {expected_savings(own, best)}: {reason}."
         )
     gain = found.gains[0]
     sentence = (
         f"Per item: {'may help' if found.depends_on else 'helps'}. A rule that decides per item is"
-        f" expected to cost {amount(own.expected_total)} per item, calls and mistakes,"
-        f" {share(found.gain)} less than the best single stage ({best.name},"
-        f" {amount(best.expected_total)}; saved: {amount(gain.low)} to {amount(gain.high)})."
+        f" {expected_savings(own, best)}, the best single stage ({amount(gain.low)} to"
+        f" {amount(gain.high)}; {share(found.gain)} of its cost)."
     )
     if found.depends_on:
         wrong = " or ".join(f"the {name}{' stage' * (name == 'last')}" for name in found.depends_on)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import FloatArray
-from stopwise.decisions import optimal_stage
+from stopwise.decisions import optimal_stage, optimal_stages
 from stopwise.estimating import (
     Estimate,
     by_rule_of_thumb,
@@ -58,6 +58,8 @@ class Readings:
         rule_of_thumb: where nothing can be estimated, what takes its place.
         minimax: the stage with the smallest worst case.
         error_rates: estimated (or by rule of thumb), of every stage.
+        suspected_error_rates: the same with less belief in deeper stages
+            (`estimating.Estimate.suspected_error_rates`): by these a stage is warned of.
         error_rates_low: lower ends of 95 % intervals; None where there are none.
         error_rates_high: their upper ends.
         chances: share of samples of the items in which each stage has the smallest estimated cost.
@@ -76,6 +78,7 @@ class Readings:
     rule_of_thumb: int | None
     minimax: int
     error_rates: FloatArray
+    suspected_error_rates: FloatArray
     error_rates_low: FloatArray | None
     error_rates_high: FloatArray | None
     chances: FloatArray | None
@@ -128,6 +131,7 @@ def readings_of(
         errors = from_pairs.error_rates
         above = np.argwhere(np.triu(from_pairs.unexplained, 1) > NOTABLE)
         pairs = tuple((int(i), int(j)) for i, j in above)
+    suspected = errors if why_not is not None or found is None else found.suspected_error_rates
     best = _best(errors + in_mistakes, candidates)
     estimated = None if why_not is not None else best
     rule_of_thumb = best if why_not is not None else None
@@ -153,6 +157,7 @@ def readings_of(
         rule_of_thumb=rule_of_thumb,
         minimax=verdict.minimax_stage,
         error_rates=errors,
+        suspected_error_rates=suspected,
         error_rates_low=low,
         error_rates_high=high,
         chances=chances,
@@ -201,7 +206,8 @@ def labels_to_settle(
         mean = float(errors[pair.shallow] - errors[pair.deep]) / pair.disagreement
         gap = abs(mean - pair.threshold / pair.disagreement)
         spread = max(1 - mean * mean, 0.1)
-        needed = 2 * math.log(2 / alpha) * (spread / max(gap, 1e-9) ** 2 + 1 / max(gap, 1e-9))
+        easy = 1 / max(gap, 1e-9)  # its square is a number whatever the costs, that of a gap is not
+        needed = 2 * math.log(2 / alpha) * (spread * easy * easy + easy)
         most = max(most, min(needed, items))
     return math.ceil(most)
 
@@ -218,7 +224,7 @@ def _only(totals: FloatArray, candidates: tuple[int, ...]) -> FloatArray:
 
 
 def _chances(draws: FloatArray, in_mistakes: FloatArray, candidates: tuple[int, ...]) -> FloatArray:
-    chosen = [optimal_stage(totals) for totals in _only(draws + in_mistakes, candidates)]
+    chosen = optimal_stages(_only(draws + in_mistakes, candidates))
     return np.bincount(chosen, minlength=draws.shape[1]) / len(draws)
 
 

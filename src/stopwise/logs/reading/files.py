@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import glob
 import gzip
 import shutil
@@ -67,6 +68,7 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, TextFiles | None]:
     else:
         files = [file for one in several for file in _files(str(one))]
         path = ", ".join(map(str, several))
+        _refuse_twice(files)
     kinds = {_kind(Path(file), path if path == "standard input" else file) for file in files}
     if len(kinds) > 1:
         raise fail("log", path, "files of one kind")
@@ -92,6 +94,16 @@ def _files(path: str) -> list[str]:
     found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
     # What an audit writes beside a log is no part of it.
     return [file for file in found if not file.endswith(".to-label.csv")] or [path]
+
+
+def _refuse_twice(files: list[str]) -> None:
+    """A file that is read twice would make things certain that are not."""
+    seen = set()
+    for file in files:
+        real = Path(file).resolve()
+        if real in seen:
+            raise StopwiseError(f"{file}: this file is given twice; each of its rows counts once")
+        seen.add(real)
 
 
 def _spooled(stream: BinaryIO) -> str:
@@ -204,6 +216,8 @@ def _kind(path: Path, name: str) -> str:
             f"{name}: named as {kind}, but this is {_ARTICLE[found]}; give it its right ending"
             " or save it again"
         )
+    if kind == "JSON lines" and start.startswith(codecs.BOM_UTF8):
+        raise StopwiseError(f"{name}: begins with a byte order mark; save it as UTF-8 without one")
     if kind == "Parquet" and end not in (b"PAR1", b"PARE"):
         raise StopwiseError(f"{name}: this Parquet file is cut off; write or copy it again")
     return kind

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, fail
 from stopwise.logs.formatting import printable
 from stopwise.problem import IntArray
 
@@ -91,6 +91,14 @@ def truth_notes(renamed: dict[str, str], unknown: list[str]) -> dict[str, str]:
 
 def _plain(label: str) -> str:
     return " ".join(label.casefold().split())
+
+
+def no_label(stage: str, found: str) -> StopwiseError:
+    """Why a column whose values are no labels cannot be a stage."""
+    return fail(
+        f"column {stage}", found,
+        "one label in each row (text, a number or a truth value), not lists or bytes",
+    )  # fmt: skip
 
 
 def too_many_labels(stage: str, found: int, most: int) -> StopwiseError:

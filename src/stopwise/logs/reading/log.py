@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, fail, one_of
 from stopwise.logs.reading.files import TextFiles, need_polars
 from stopwise.logs.settings import LogSettings
 
@@ -92,9 +92,7 @@ def baseline_of(stages: tuple[str, ...], settings: LogSettings) -> int:
     """
     if settings.baseline is None:
         return len(stages) - 1
-    if settings.baseline not in stages:
-        raise fail("baseline", settings.baseline, f"one of the stages {', '.join(stages)}")
-    return stages.index(settings.baseline)
+    return stages.index(one_of("baseline", settings.baseline, stages))
 
 
 # ---- refusals -------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from stopwise.logs.reading.log import Log, baseline_of
 from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
-from stopwise.situations.observations import Observations
+from stopwise.situations.observations import MOST_STAGES, Observations
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,6 +106,11 @@ class LogRows:
 
     def observations(self) -> Observations:
         """The rows with what stands beside them, as everything per item takes them."""
+        if len(self.stages) > MOST_STAGES:
+            raise StopwiseError(
+                f"stages: {len(self.stages)} stages, but rules that decide per item and promises of"
+                f" agreement take at most {MOST_STAGES}; leave some out"
+            )
         return Observations(self.labels, self.codes, self.confidences, self.features)
 
     def where(self, index: NDArray[Any]) -> LogRows:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, fail, whole_number
+from stopwise.checks import StopwiseError, names_options, one_of, whole_number
 from stopwise.display import frame, html_table
 from stopwise.evidence import ABSTAINED, Evidence
 from stopwise.logs.formatting import amount, counted, share
@@ -22,15 +22,13 @@ from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
 from stopwise.policies.per_item.learning import run_over
 from stopwise.policies.per_item.situation import ItemPolicy
-from stopwise.policies.registry import make_policy
+from stopwise.policies.registry import DEFAULT_POLICY, make_policy
 from stopwise.problem import IntArray
-from stopwise.simulation.replay_engine import has_row_kernel, replay_rows
+from stopwise.simulation.replay_engine import Order, has_row_kernel, replay_rows
 
 if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
-
-ORDERS = ("log", "shuffled")
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,9 +81,11 @@ class Replay:
         return f"<Replay of {self.policy} over {counted(self.rounds, 'item')}>"
 
     def _repr_html_(self) -> str:
-        records = [_record(self, outcome) for outcome in self.outcomes]
-        rows = [list(record.values()) for record in records]
-        return html_table(list(records[0]), rows, title=str(self))
+        rows = [[one.name, amount(one.cost), *_shares(one)] for one in self.outcomes]
+        known = self.outcomes[0].error_rate is not None
+        titles = ["way to stop", "cost per item", f"differs from {self.stages[-1]}", "no answer"]
+        titles += ["wrong"] * known + [f"stops at {stage}" for stage in self.stages]
+        return html_table(titles, rows, title=str(self))
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise replay --json` prints; regrets are in mistakes per item."""
@@ -112,6 +112,14 @@ class Replay:
         }
 
 
+def _shares(outcome: ReplayOutcome) -> list[str]:
+    """What a notebook shows in percent."""
+    wrong = [] if outcome.error_rate is None else [outcome.error_rate]
+    return [
+        share(one) for one in (outcome.differs, outcome.no_answer, *wrong, *outcome.stage_share)
+    ]
+
+
 def _record(result: Replay, outcome: ReplayOutcome) -> dict[str, Any]:
     record: dict[str, Any] = {
         "name": outcome.name,
@@ -126,12 +134,13 @@ def _record(result: Replay, outcome: ReplayOutcome) -> dict[str, Any]:
     return record
 
 
+@names_options(LogOptions)
 def replay(
     log: object,
-    policy: str | Policy = "uss-ts",
+    policy: str | Policy = DEFAULT_POLICY,
     settings: LogSettings | None = None,
     *,
-    order: Literal["log", "shuffled"] = "log",
+    order: Order = "log",
     replications: int = 20,
     rounds: int | None = None,
     seed: int = 0,
@@ -156,8 +165,7 @@ def replay(
     (0.0, True)
     """
     settings = in_call_order(log, settings_from(settings, given))
-    if order not in ORDERS:
-        raise fail("order", order, " or ".join(ORDERS))
+    one_of("order", order, get_args(Order))
     replications = whole_number("replications", replications, least=1)
     seed = whole_number("seed", seed, least=0)
     rows = read_rows(log, settings)
@@ -215,7 +223,7 @@ def run_once(rows: LogRows, policy: Policy, order: IntArray, rng: np.random.Gene
 def _runs(
     rows: LogRows,
     policy: Policy,
-    order: Literal["log", "shuffled"],
+    order: Order,
     length: int,
     replications: int,
     seed: int,

@@ -83,7 +83,8 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
         text = (
             "judged by how the stages agree among themselves, it is wrong on about"
             f" {share(float(readings.error_rates[stage]))} of items"
-            f"{_interval(readings, stage)}, and no other stage looks worth its price"
+            f"{_interval(readings, stage)}, and with mistakes counted no other stage looks"
+            " cheaper"
         )
     return f"{certain}; {text}" if ruled_out else text
 
@@ -155,6 +156,8 @@ def alone_sentence(alone: CalledAlone, verdict: Verdict, readings: Readings) -> 
             said again.
     """
     if _same_reasons(alone, verdict, readings):
+        if readings.headline_stage is None:
+            return "If each stage can be called alone: no stage can be named either."
         return "If each stage can be called alone: the same stage, for the same reasons."
     text = headline(alone.verdict, alone.readings)
     return f"If each stage can be called alone: {text[0].lower()}{text[1:]}"

@@ -56,8 +56,9 @@ def items_alone_section(found: AloneItems) -> str:
 
 
 def _ways(found: ItemAnalysis | AloneItems) -> str:
-    ways = (found.per_item, *found.ways)
-    titles = ["way to stop", "calls cost", "answers changed", "expected in all"]
+    own = found.per_item
+    ways = (own, *found.ways)
+    titles = ["way to stop", "calls cost", "answers changed", "per item saves"]
     titles.append("if every change is a mistake")
     truth = found.per_item.error_rate is not None
     if truth:
@@ -68,7 +69,7 @@ def _ways(found: ItemAnalysis | AloneItems) -> str:
             way.name,
             f"{amount(way.cost)} ± {amount(way.cost_half_width)}",
             f"{share(way.changed)} ± {share(way.changed_half_width)}",
-            amount(way.expected_total),
+            "" if way is found.per_item else amount(way.expected_total - own.expected_total),
             amount(way.own_total),
         ]
         if truth and way.error_rate is not None and way.total is not None:

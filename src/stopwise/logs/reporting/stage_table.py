@@ -34,7 +34,7 @@ def records(findings: Findings) -> list[dict[str, Any]]:
 def cells(findings: Findings) -> tuple[list[str], list[Sequence[str]]]:
     """Titles and rows of the table that a notebook shows."""
     verdict = findings.verdict
-    titles = ["stage", "cost", "cost up to it", "estimated errors", "worst case", ""]
+    titles = ["stage", "cost", "cost up to it", "estimated errors", "worst case", "named by"]
     rows: list[Sequence[str]] = []
     for record in records(findings):
         readings = ", ".join(name for name in ("headline", "rule", "minimax") if record[name])

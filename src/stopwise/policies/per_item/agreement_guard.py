@@ -2,7 +2,7 @@
 
 Whenever an item may be answered early, a coin decides first whether it is *looked at*: with the
 chance `look_rate` it runs to the end all the same. Of the early answers that differ from the last
-stage's, each is thus found with this chance, whatever came before. With d found, the number that
+stage's, each is found with this chance, whatever came before. With d found, the number that
 was missed is below `most_missed(d)` at all times at once with the promised confidence: the ratio
 
     integral over p < f of p^d (1 - p)^u  by a Beta(2, 2 (1 - f) / f) law   /   f^d (1 - f)^u
@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
-from stopwise.checks import StopwiseError, fail, finite_number, known_keys, whole_number
+from stopwise.checks import StopwiseError, fail, finite_number, known_names, whole_number
 
 _PRIOR_FOUND = 2.0
 
@@ -120,7 +120,7 @@ class AgreementGuard:
         >>> AgreementGuard.from_dict(AgreementGuard(found=2).to_dict()).found
         2
         """
-        known_keys("guard", form, (field.name for field in fields(cls)))
+        known_names("guard", form, (field.name for field in fields(cls)))
         return cls(**form)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stopwise.checks import StopwiseError, fail, parse_json_object
+from stopwise.checks import StopwiseError, one_of, parse_json_object
 from stopwise.policies.per_item.alone.rule import ALONE, AloneRule
 from stopwise.policies.per_item.logistic.rule import LOGISTIC, LogisticRule
 from stopwise.policies.per_item.rule import PER_ITEM, Rule
@@ -31,6 +31,4 @@ def read_rule(path: str | Path) -> AnyRule:
         raise StopwiseError(f"rule {path}: cannot be read ({error})") from None
     form = parse_json_object(f"rule {path}", text)
     kind = form.get("rule")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise fail("rule", kind, f"one of {', '.join(map(str, _KINDS))}")
-    return _KINDS[kind].from_dict(form)
+    return _KINDS[one_of("rule", kind, tuple(map(str, _KINDS)))].from_dict(form)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
-from stopwise.checks import fail, known_keys, known_version, parse_json_object
+from stopwise.checks import fail, known_names, known_version, parse_json_object
 from stopwise.costs import Costs
 from stopwise.situations.references import check_reference
 
@@ -68,9 +68,9 @@ def read_head(
     >>> read_head({**form, "cost": 1}, "per-item", (), needed=())
     Traceback (most recent call last):
     ...
-    stopwise.checks.StopwiseError: rule: unknown field 'cost'; known are ...
+    stopwise.checks.StopwiseError: rule: unknown field 'cost'; did you mean 'costs'?
     """
-    known_keys("rule", form, (*_HEAD, *fields))
+    known_names("rule", form, (*_HEAD, *fields))
     known_version(form, VERSION, needed=True)
     if form.get("rule") != kind:
         raise fail("rule", form.get("rule"), repr(kind))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from typing import Any
 
 from starlette.requests import Request
 
+from stopwise.checks import nearest
 from stopwise.openai.bodies import read_object
 from stopwise.openai.errors import ProtocolError
 from stopwise.service.cascades.running import RunningCascade
@@ -112,10 +112,9 @@ class Body:
         """Refuse what was not asked for."""
         for field in self._form:
             if field not in self._known:
-                near = difflib.get_close_matches(field, self._known, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                message = f"{field[:100]!r}: unknown field{hint}"
-                raise ProtocolError(422, message, param=field[:100], code="unknown_field")
+                name = field[:100]
+                message = f"unknown field {name!r}; {nearest(name, self._known)}"
+                raise ProtocolError(422, message, param=name, code="unknown_field")
 
 
 def query_name(request: Request, field: str) -> str | None:

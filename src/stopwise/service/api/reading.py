@@ -9,9 +9,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from stopwise.logs.auditing.files import settled_by
 from stopwise.logs.reporting.as_json import readings_dict
+from stopwise.logs.settings import LogSettings
 from stopwise.service.api.bodies import enter, query_name, query_number
 from stopwise.service.cascades.verdicts import (
+    costs_now,
     evidence_of,
     judged_of,
     more_sentences,
@@ -96,7 +99,10 @@ async def verdict(request: Request) -> Response:
             "readings": readings.get("readings"),
             "nothing_deeper_pays": None if judged is None else judged.nothing_deeper_pays,
             "answers_changed_at_most": None if judged is None else judged.answers_changed_at_most,
-            "pairs": [asdict(line) for line in pair_lines(cascade, found, segment)],
+            "pairs": [
+                asdict(line)
+                for line in pair_lines(cascade, found, costs_now(cascade, sums), segment)
+            ],
         }
 
     return Json(await asyncio.to_thread(read))
@@ -127,6 +133,8 @@ async def audit(request: Request) -> Response:
     return Json(
         {
             "settled": found.settled,
+            "settled_by": settled_by(found),
+            "level": LogSettings.level,
             "best": None if found.best is None else names[found.best],
             "in_question": [names[stage] for stage in found.in_question],
             "labels": found.labels,
@@ -141,6 +149,7 @@ async def audit(request: Request) -> Response:
                     "high": pair.high,
                     "threshold": pair.threshold,
                     "finding": pair.finding,
+                    "guaranteed": pair.guaranteed,
                 }
                 for pair in found.pairs
             ],

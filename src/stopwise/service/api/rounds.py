@@ -36,7 +36,7 @@ async def begin(request: Request) -> Response:
     conversation = body.text("conversation", most=500)
     features = _features(cascade, body, segment)
     body.done()
-    service.reserve(key)
+    service.check_budget(key)
 
     async def work() -> tuple[int, dict[str, Any]]:
         decision = cascade.decide(segment, conversation or None, features)

@@ -9,8 +9,10 @@ import numpy as np
 
 from stopwise.abstentions import UNKNOWN
 from stopwise.estimating import answer_probabilities
-from stopwise.logs.auditing.audit import Audit, AuditPlan, assess
+from stopwise.logs.auditing.audit import AuditPlan, assess
+from stopwise.logs.auditing.result import Audit
 from stopwise.logs.reading.rows import LogRows
+from stopwise.logs.settings import LogSettings
 from stopwise.service.cascades.counting import stop_codes
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.labels import Label
@@ -26,7 +28,7 @@ def audit_of(
     *,
     secret: bytes,
     batch: int = 20,
-    level: float = 0.95,
+    level: float = LogSettings.level,
 ) -> Audit | None:
     """Where the audit of these rounds stands; None while no round tells of every stage.
 

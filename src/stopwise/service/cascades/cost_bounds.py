@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +20,7 @@ _ROUNDED = math.exp(-1e-3)
 """`analyze` rounds costs down by up to a thousandth of themselves: this is not to claim more."""
 
 
-def with_measured_costs(
-    bounds: CostBounds, sums: Mapping[str, float], level: float, *, goes_on: bool
-) -> CostBounds:
+def with_measured_costs(bounds: CostBounds, sums: Mapping[str, float], level: float) -> CostBounds:
     """The same bounds where costs are means of what calls cost, not given.
 
     `analyze` bets on every cost of the log. Here sums of costs and of their squares are kept and
@@ -30,21 +28,13 @@ def with_measured_costs(
     calls cost at most is not known from sums; no claim rests on it.
 
     Args:
-        sums: of the same epoch and segment.
-        goes_on: whether the next stage is called where one gives no answer.
+        sums: of the same epoch and segment. Only calls that chance alone decided upon are a fair
+            sample (`drawn:...`, see `sums_of`); without any the stage may be free, and nothing is
+            certain.
     """
     stage_count = len(bounds.own)
-    # Calls of pinned or uncounted requests, and those made because of what was answered, are no
-    # fair sample of what a stage costs. Where there may be some, only full runs are looked at;
-    # without any of them the stage may be free, and nothing is certain. Which requests are compared
-    # in shadow is a matter of chance alone: the others are as fair.
-    unfair = {name for name in sums if name == "decided" or name.startswith("uncounted:")}
-    fair = not goes_on and not unfair - {"uncounted:not sampled"}
     tail = (1 - level) / (4 * stage_count * 2)  # as in `stopwise.logs.reading.costs.own_costs`
-    low = [
-        min(own, mean_low(*_sums_of(sums, "" if fair else "full:", at), tail))
-        for at, own in enumerate(bounds.own)
-    ]
+    low = [min(own, mean_low(*_sums_of(sums, at), tail)) for at, own in enumerate(bounds.own)]
     kept_low = None
     if bounds.kept_low is not None:
         # Sums do not tell what a stage cost on the items on which one before it was silent. It may
@@ -56,9 +46,25 @@ def with_measured_costs(
     )
 
 
-def _sums_of(sums: Mapping[str, float], kind: str, stage: int) -> tuple[float, float, float]:
+def mean_costs(guessed: Sequence[float], sums: Mapping[str, float]) -> tuple[float, ...]:
+    """What calls of each stage cost on average; as guessed where none was paid yet.
+
+    A call that failed and cost nothing is none, as in a log.
+
+    >>> mean_costs([9, 9], {"drawn:calls:0": 3, "drawn:unpaid:0": 1, "drawn:cost:0": 5.0})
+    (2.5, 9.0)
+    """
+    means = []
+    for stage, guess in enumerate(guessed):
+        number, total, _ = _sums_of(sums, stage)
+        paid = number - float(sums.get(f"drawn:unpaid:{stage}", 0.0))
+        means.append(total / paid if paid > 0 else float(guess))
+    return tuple(means)
+
+
+def _sums_of(sums: Mapping[str, float], stage: int) -> tuple[float, float, float]:
     number, total, squares = (
-        float(sums.get(f"{kind}{name}:{stage}", 0.0)) for name in ("calls", "cost", "cost2")
+        float(sums.get(f"drawn:{name}:{stage}", 0.0)) for name in ("calls", "cost", "cost2")
     )
     return number, total, squares
 

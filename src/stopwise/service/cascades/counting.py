@@ -15,7 +15,7 @@ from stopwise.agreement import Increments, count_prefix
 from stopwise.evidence import ABSTAINED
 from stopwise.live import Comparator, Learner
 from stopwise.live.abstaining import added_under
-from stopwise.live.choosing.item_looker import DrawnItem
+from stopwise.live.choosing.stateless_decider import DrawnItem
 from stopwise.live.pairs import pair_list, pair_number
 from stopwise.service.cascades.forms import GIVEN_UP, Call, Finished, ItemOutcome
 
@@ -198,8 +198,9 @@ def sums_of(
     `seen:0:2` and `disagreed:0:2` count a pair, `half:0:2` rounds in which one of the two gave no
     answer, `pattern:0:1:0` rounds in which the first and third answer agreed and the second did not
     (`pattern:-1:0<1` one that counts for the first stage alone, see `stop_codes`), `cost:1` sums
-    what stage 1 cost and `cost2:1` its squares, `full:...` the same over full runs, `missing:WHY`
-    counts comparisons that were due and did not come.
+    what stage 1 cost, `drawn:calls:1`, `drawn:cost:1` and `drawn:cost2:1` (squares) are of calls
+    that chance alone decided upon (`drawn:unpaid:1` of those that failed and cost nothing),
+    `full:...` of full runs, `missing:WHY` counts comparisons that were due and did not come.
 
     Args:
         baseline: the stage that is served without Stopwise (`run_to`).
@@ -215,19 +216,29 @@ def sums_of(
     add({f"comparison:{mode}": finished.comparison_cost, "comparison": finished.comparison_cost})
     if finished.who:
         add({f"key:{finished.who}": finished.cost})
-    if finished.served is None:
-        add({"unanswered": 1})
-    else:
+    add({"abandoned": int(finished.abandoned)})
+    if finished.served is not None:
         add({f"served:{finished.served}": 1, f"served:{mode}:{finished.served}": 1})
+    elif not finished.abandoned:
+        add({"unanswered": 1})
+    # A pinned stage, several choices or a call because of what was answered before: what these cost
+    # says nothing of what a stage costs. Which requests shadow compares is a matter of chance.
+    fair = decision.uncounted in ("", "not sampled") and finished.sampled(stage_count)
     for call in finished.calls:
-        _add_call(sums, call, decision.full_run)
+        _add_call(sums, call)
+        kinds = ("drawn", "full") if decision.full_run else ("drawn",)
+        for kind in kinds if fair and call.stage <= decision.depth else kinds[1:]:
+            sums.update({f"{kind}:calls:{call.stage}": 1, f"{kind}:cost:{call.stage}": call.cost})
+            sums.update({f"{kind}:cost2:{call.stage}": call.cost**2})
+            if call.failed is not None and not call.cost:
+                sums.update({f"{kind}:unpaid:{call.stage}": 1})
     if decision.uncounted:
         add({f"uncounted:{decision.uncounted}": 1})
         if decision.uncounted == "budget":
             add({"missing:budget": 1})
         return sums
     add({"rounds": 1, f"rounds:{mode}": 1, f"depth:{decision.depth}": 1})
-    add({"full_runs": int(decision.full_run), "abandoned": int(finished.abandoned)})
+    add({"full_runs": int(decision.full_run)})
     if decision.advised is not None:
         add({f"advised:{decision.advised}": 1})
         _add_advice(sums, finished, compared, decision.advised, abstentions)
@@ -266,13 +277,10 @@ def _add_compared(
                     sums.update({f"half:{j}:{i}": 1})
 
 
-def _add_call(sums: Counter[str], call: Call, full_run: bool) -> None:
+def _add_call(sums: Counter[str], call: Call) -> None:
     stage = call.stage
     sums.update({f"calls:{stage}": 1, f"cost:{stage}": call.cost})
-    sums.update({f"cost2:{stage}": call.cost**2, f"call_seconds:{stage}": call.seconds})
-    if full_run:
-        sums.update({f"full:calls:{stage}": 1, f"full:cost:{stage}": call.cost})
-        sums.update({f"full:cost2:{stage}": call.cost**2})
+    sums.update({f"call_seconds:{stage}": call.seconds})
     if call.usage is not None:
         sums.update({f"input:{stage}": call.usage.input, f"output:{stage}": call.usage.output})
     if call.failed is not None:

@@ -2,7 +2,8 @@
 
 An answer leaves only while the oldest round that is not written yet is younger than the flush
 interval. So whenever a process is killed, all answers whose rounds are lost were given within one
-interval, however slow the database was.
+interval, however slow the database was. A store that is far behind but goes on writing is waited
+for too, up to `PATIENCE` seconds.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from stopwise.service.config.forms import StoreAway
 from stopwise.service.database.connection import StoreUnavailableError
 
 LATE = 1.0
-"""Seconds after which what is being written counts as not written: the store is away."""
-_PATIENCE = 5.0  # seconds for which an answer waits where it may not leave without the store
+"""Seconds without anything written, while something waits, after which the store is away."""
+PATIENCE = 5.0
+"""Seconds for which an answer waits where it may not leave without the store, or while the store
+goes on writing: otherwise requests that come faster than it writes would never be answered."""
 
 
 class HeldAnswers:
@@ -25,6 +28,7 @@ class HeldAnswers:
     Args:
         seconds: the flush interval.
         behind: for how long the oldest round waits to be written.
+        silent: for how many of these seconds nothing was written.
         failing: whether the last try to write failed.
         away: what is done while the store is away: "answer" lets answers go, "refuse" does not.
     """
@@ -33,10 +37,12 @@ class HeldAnswers:
         self,
         seconds: float,
         behind: Callable[[], float],
+        silent: Callable[[], float],
         failing: Callable[[], bool],
         away: StoreAway = "answer",
     ) -> None:
-        self._seconds, self._behind, self._failing = seconds, behind, failing
+        self._seconds, self._behind = seconds, behind
+        self._silent, self._failing = silent, failing
         self._refuses = away == "refuse"
         self._lock = threading.Lock()
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
@@ -46,9 +52,9 @@ class HeldAnswers:
         if self._behind() <= self._seconds:
             return
         loop = asyncio.get_running_loop()
-        end = loop.time() + (_PATIENCE if self._refuses else LATE)
+        end = loop.time() + PATIENCE
         while self._behind() > self._seconds:
-            if not self._refuses and (self._failing() or self._behind() > LATE):
+            if not self._refuses and (self._failing() or self._silent() > LATE):
                 return
             if loop.time() >= end:
                 if self._refuses:

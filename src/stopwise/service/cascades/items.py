@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from stopwise.live import Comparator
-from stopwise.live.choosing.item_looker import ItemLook, ItemLooker
+from stopwise.live.choosing.stateless_decider import ItemDecision, StatelessDecider
 from stopwise.live.items.path import stop_probability
 from stopwise.logs.items.why import stopping_shares
 from stopwise.policies.per_item.rule import Rule
@@ -27,27 +27,27 @@ class ItemRequests:
     they agree, and no text in the counters.
 
     Args:
-        looker: the rule, as the learner has it now.
+        decider: the rule, as the learner has it now.
         comparator: when answers agree.
         secret: shared by all replicas, so that equal answers have equal labels.
         last: the number of the last stage.
     """
 
     def __init__(
-        self, looker: ItemLooker, comparator: Comparator, secret: bytes, last: int
+        self, decider: StatelessDecider, comparator: Comparator, secret: bytes, last: int
     ) -> None:
-        self._looker, self._last = looker, last
+        self._decider, self._last = decider, last
         self._comparator = comparator
         self._secret = secret
 
     @property
     def rule(self) -> Rule | None:
         """The rule in force; None while every request goes through all stages."""
-        return self._looker.rule
+        return self._decider.rule
 
     def full_chance(self, rate: float) -> float:
         """The probability that the next request goes through all stages whatever they answer."""
-        return self._looker.full_chance(rate)
+        return self._decider.full_chance(rate)
 
     def law(self, rate: float) -> list[float]:
         """The share of requests that would stop after each stage, full runs included."""
@@ -58,7 +58,7 @@ class ItemRequests:
 
     def check_features(self, features: Mapping[str, Any], segment: str) -> None:
         """Refuse what the rule cannot take."""
-        self._looker.check_features(features, segment)
+        self._decider.check_features(features, segment)
 
     def labels(self, calls: Sequence[Call], codes: Sequence[int]) -> list[str | None]:
         """What each answer is known by; None where there is none."""
@@ -75,10 +75,10 @@ class ItemRequests:
             for code in codes
         ]
 
-    def look(self, decision: RequestDecision, calls: Sequence[Call]) -> ItemLook:
+    def decide(self, decision: RequestDecision, calls: Sequence[Call]) -> ItemDecision:
         """What the rule says after these calls, which are those of the first stages in order."""
         codes = compare(self._comparator, tuple(calls)).codes
-        return self._looker.look(
+        return self._decider.decide(
             self.labels(calls, codes),
             [call.confidence for call in calls],
             decision.segment,
@@ -89,8 +89,8 @@ class ItemRequests:
         """A request with what was decided of it, once all of it is known."""
         item = finished.item
         if item is None:
-            look = self.look(finished.decision, finished.calls)
-            item = ItemOutcome(look.stop, look.steps)
+            said = self.decide(finished.decision, finished.calls)
+            item = ItemOutcome(said.stop, said.steps)
         decision = self.decided(finished.decision, item.stop)
         return replace(finished, decision=decision, item=item)
 
@@ -113,14 +113,14 @@ class ItemRequests:
         return replace(decision, advised=advised, advised_probability=1 - decision.chance)
 
 
-def given(decision: RequestDecision, calls: Sequence[Call], look: ItemLook) -> int | None:
+def given(decision: RequestDecision, calls: Sequence[Call], said: ItemDecision) -> int | None:
     """The stage whose answer is given: enforced, the likeliest after all stages; else the deepest.
 
     >>> one = RequestDecision("r", "c", "", "enforce", 1, 1.0, chance=0.1)
-    >>> given(one, [Call(0, "yes"), Call(1, "no")], ItemLook(1, 0, ()))
+    >>> given(one, [Call(0, "yes"), Call(1, "no")], ItemDecision(1, 0, ()))
     0
     """
     answered = [call.stage for call in calls if call.output is not None]
-    if decision.mode == "enforce" and look.answer in answered:
-        return look.answer
+    if decision.mode == "enforce" and said.answer in answered:
+        return said.answer
     return answered[-1] if answered else None

@@ -19,9 +19,8 @@ from stopwise.service.cascades.spending import Spending, today
 from stopwise.service.config.forms import Keep, StoreAway
 from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.database.rounds import Rounds
-from stopwise.service.database.writing import Entry
+from stopwise.service.database.writing import COMPARISON, KEY, Entry
 
-KEY = "key:"
 LOG = logging.getLogger("stopwise.service")
 Waiting = tuple[Finished | Entry, Future[None] | None, float]
 """A request, what waits until it is written, and since when it waits."""
@@ -80,7 +79,10 @@ class Recorder:
         self.written = 0
         self.on_tick: Callable[[], None] = lambda: None
         self._oldest: float | None = None  # since when the batch waits that is being written
-        self.held = HeldAnswers(seconds, lambda: self.behind, lambda: self.errors > 0, away)
+        self._answered = time.monotonic()  # when a batch was last written
+        self.held = HeldAnswers(
+            seconds, lambda: self.behind, lambda: self.silent, lambda: self.errors > 0, away
+        )
         self._ended = threading.Event()
         # Two threads: a database that is slow to be read must not hold up what is to be written.
         self._thread = threading.Thread(target=self._work, name="stopwise-recorder", daemon=True)
@@ -106,6 +108,11 @@ class Recorder:
             except IndexError:
                 return 0.0
         return time.monotonic() - oldest
+
+    @property
+    def silent(self) -> float:
+        """For how many of these seconds nothing was written."""
+        return min(self.behind, time.monotonic() - self._answered)
 
     def put(self, finished: Finished) -> None:
         """Hand over a finished request; never blocks."""
@@ -133,7 +140,10 @@ class Recorder:
         sums = {"requests": 1.0, "spent": cost}
         if who:
             sums[f"{KEY}{who}"] = cost
-        entry = Entry(uuid.uuid4().hex, name, "", "", time.time(), sums, counted=False)
+        entry = Entry(
+            uuid.uuid4().hex, name, "", "", time.time(), sums, counted=False,
+            holder=self._spending.holder,
+        )  # fmt: skip
         if len(self._queue) >= self._room:
             self.dropped += 1
             return
@@ -197,12 +207,13 @@ class Recorder:
                 self.errors = 0
                 self.written += len(pending.taken)
                 for finished, written, _ in pending.taken:
-                    self._spending.written(_amounts(finished))
+                    self._spending.written(_amounts(finished), today(_began(finished)))
                     if written is not None and not written.done():
                         written.set_result(None)
                 pending = None
                 self._busy = 0
                 self._oldest = None
+                self._answered = time.monotonic()
                 self.held.release()
             with self._idle:
                 self._idle.notify_all()
@@ -214,6 +225,7 @@ class Recorder:
         while not self._ended.wait(1.0):
             try:
                 self._spending.renew(lambda: self._rounds.spent_today(today()))
+                self._spending.settle()
                 self.on_tick()
             except Exception as error:  # noqa: BLE001  # tried again in a second
                 LOG.warning("store not readable", extra={"error": type(error).__name__})
@@ -284,6 +296,7 @@ class Recorder:
             form=row_form(finished, compared, stage_count),
             item=(finished.request, [call.shown for call in finished.calls]) if kept else None,
             ending=finished.ending,
+            holder=self._spending.holder,
         )
 
 
@@ -291,7 +304,12 @@ def _amounts(finished: Finished | Entry) -> dict[str, float]:
     """What a request adds to the day's spending."""
     if isinstance(finished, Entry):
         return {name: value for name, value in finished.sums.items() if name.startswith(KEY)}
-    amounts = {f"comparison:{finished.decision.cascade}": finished.comparison_cost}
+    amounts = {f"{COMPARISON}:{finished.decision.cascade}": finished.comparison_cost}
     if finished.who:
         amounts[f"{KEY}{finished.who}"] = finished.cost
     return amounts
+
+
+def _began(finished: Finished | Entry) -> float:
+    """The time of which a request is a row."""
+    return finished.at if isinstance(finished, Entry) else finished.decision.at

@@ -37,11 +37,11 @@ def finished_of(
     served = answered[-1] if answered else None
     item = None
     if cascade.items is not None and decision.chance is not None:
-        look = cascade.items.look(decision, calls)
-        served = given(decision, calls, look)
+        said = cascade.items.decide(decision, calls)
+        served = given(decision, calls, said)
         if decision.walks:
             # Where the rule stopped it was settled on the way, by the rule of that moment.
-            item = ItemOutcome(form.get("stop"), look.steps)
+            item = ItemOutcome(form.get("stop"), said.steps)
     last = decision.depth + (form["deeper"] if goes_on else 0)
     short = not calls or calls[-1].stage < last
     finished = Finished(
@@ -107,7 +107,7 @@ def go_on(cascade: RunningCascade, form: dict[str, Any]) -> None:
     calls = calls_of(cascade, form)
     while len(calls) > form["depth"] and form["depth"] < last:
         if form.get("stop") is None:
-            form["stop"] = cascade.items.look(decision, calls).stop
+            form["stop"] = cascade.items.decide(decision, calls).stop
         if form["stop"] is not None and any(call.output is not None for call in calls):
             return
         form["depth"] += 1

@@ -80,13 +80,13 @@ class RunningCascade:
             abstentions=config.abstentions,
             store=evidence_store(store, folder, config.name, self.epoch, self._beside),
         )
-        looker = self.learner.looker
+        decider = self.learner.item_decider
         # What decides requests per item; None where depths are drawn before the first call.
         self.items = (
             None
-            if looker is None
+            if decider is None
             else ItemRequests(
-                looker, config.compare, trail.secret("labels"), len(config.stages) - 1
+                decider, config.compare, trail.secret("labels"), len(config.stages) - 1
             )
         )
 
@@ -121,6 +121,8 @@ class RunningCascade:
         segment: str = "",
         conversation: str | None = None,
         features: Mapping[str, Any] | None = None,
+        *,
+        affordable: bool | None = None,
     ) -> RequestDecision:
         """How deep a request goes.
 
@@ -128,12 +130,13 @@ class RunningCascade:
             segment: whose evidence it adds to.
             conversation: that it belongs to, where conversations stay with their model.
             features: per item, what is known of it.
+            affordable: whether comparisons may be paid; None for what this replica knows.
         """
         config, mode = self.config, self.mode
         segment = self.segment(segment)
         if mode == "shadow" and self._draws.fresh() >= config.sample:
             return self.uncounted(segment, "not sampled")
-        if self._beyond_budget():
+        if self._beyond_budget() if affordable is None else not affordable:
             return self.uncounted(segment, "budget")
         if self.items is not None:
             return self._decide_item(self.items, segment, features)

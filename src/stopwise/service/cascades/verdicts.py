@@ -21,10 +21,12 @@ from stopwise.logs.reporting.headline import (
     title_and_reason,
 )
 from stopwise.logs.settings import LogSettings
-from stopwise.service.cascades.cost_bounds import with_measured_costs
+from stopwise.service.cascades.cost_bounds import mean_costs, with_measured_costs
 from stopwise.service.cascades.counting import PATTERN, UNTIL
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import Rounds
+
+NOT_KNOWABLE = "not knowable without labels"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,27 @@ def evidence_of(cascade: RunningCascade, segment: str | None = None) -> Evidence
     return total
 
 
+def call_costs(cascade: RunningCascade, sums: Mapping[str, float]) -> tuple[float, ...]:
+    """What a call of each stage costs, as given or on average; see `judged_of`.
+
+    The rule's own means start from a guess (`typical_tokens`) that counts as one call.
+    """
+    own = tuple(float(cost) for cost in cascade.learner.own_costs.per_stage)
+    return own if _of_the_rule(cascade) else mean_costs(own, sums)
+
+
+def costs_now(cascade: RunningCascade, sums: Mapping[str, float]) -> Costs:
+    """The same as `Costs`, with what is called where requests go on."""
+    if _of_the_rule(cascade):
+        return cascade.learner.costs
+    return Costs.from_stages(call_costs(cascade, sums), cascade.config.mistake_cost)
+
+
+def _of_the_rule(cascade: RunningCascade) -> bool:
+    """Whether costs are those that the rule uses: given, or those of going on, from its counts."""
+    return cascade.config.goes_on or not cascade.config.priced
+
+
 def judged_of(
     cascade: RunningCascade, sums: Mapping[str, float], segment: str | None = None
 ) -> JudgedCascade | None:
@@ -96,20 +119,20 @@ def judged_of(
     doubt = Doubt(
         (evidence.seen + half).astype(np.int64), (evidence.disagreed + half).astype(np.int64)
     )
-    names, costs = cascade.config.stage_names, cascade.learner.costs
+    names, costs = cascade.config.stage_names, costs_now(cascade, sums)
     stages, beyond = names[:stage_count], names[stage_count:]
     if beyond:
         costs = Costs.from_cumulative(costs.cumulative[:stage_count], costs.mistake_cost)
     counts = patterns_of(stages, sums)
     settings = LogSettings(
         reading=cascade.config.reading,
-        costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage[:stage_count]),
+        costs=call_costs(cascade, sums)[:stage_count],
         mistake_cost=cascade.config.mistake_cost,
         abstentions=cascade.config.abstentions,
     )
     bounds = _bounds_of(counts, settings, cascade.config.goes_on)
     if cascade.config.priced:  # means of what calls cost are not exact
-        bounds = with_measured_costs(bounds, sums, settings.level, goes_on=cascade.config.goes_on)
+        bounds = with_measured_costs(bounds, sums, settings.level)
     verdict = judge(stages, evidence, costs, doubt=doubt, cost_bounds=bounds)
     if counts is not None and counts.evidence(settings.no_answer) != evidence:
         counts = None  # evidence from elsewhere has no patterns: then the pairs alone are read
@@ -262,7 +285,7 @@ def standing_of(judged: JudgedCascade | None) -> str:
     deeper = [pair.verdict for pair in judged.verdict.pairs if pair.shallow == judged.stage]
     if deeper and "not knowable" not in deeper:
         return "not certain yet"
-    return "not knowable without labels"
+    return NOT_KNOWABLE
 
 
 def matter_of(judged: JudgedCascade | None) -> str:
@@ -271,6 +294,8 @@ def matter_of(judged: JudgedCascade | None) -> str:
         return ""
     if judged.stage == len(judged.verdict.stages) - 1:
         return "whether an earlier stage would be enough"
+    if standing_of(judged) == NOT_KNOWABLE:
+        return "whether a deeper stage is worth its price"
     return "that no deeper stage is worth its price"
 
 

@@ -11,7 +11,13 @@ from stopwise.service.client.blocking import Client, ServiceRound
 
 
 class AsyncClient:
-    """The same for asyncio: every call runs in a thread and is awaited."""
+    """The same for asyncio: every call runs in a thread and is awaited.
+
+    >>> asyncio.run(AsyncClient("http://127.0.0.1:1", tries=1).cascades())
+    Traceback (most recent call last):
+    ...
+    stopwise.service.client.errors.ServiceError: http://127.0.0.1:1/api/v1: cannot be reached ...
+    """
 
     def __init__(
         self, url: str, key: str | None = None, *, timeout: float = 30.0, tries: int = 3
@@ -83,7 +89,13 @@ class AsyncClient:
 
 
 class AsyncServiceRound:
-    """An open round for asyncio; see `ServiceRound`."""
+    """An open round for asyncio; see `ServiceRound`.
+
+    >>> drawn = {"round": "r1", "stages": ["small"], "depth": 0, "probability": 1.0}
+    >>> begun = ServiceRound(Client("http://127.0.0.1:1"), "triage", {**drawn, "mode": "enforce"})
+    >>> AsyncServiceRound(begun).stages
+    ['small']
+    """
 
     def __init__(self, round: ServiceRound) -> None:
         self._round = round
@@ -120,7 +132,7 @@ class AsyncServiceRound:
         )
 
     async def fail(self, stage: str, why: str, *, cost: float | None = None) -> None:
-        """Tell that a stage failed."""
+        """Report that a stage failed."""
         await asyncio.to_thread(self._round.fail, stage, why, cost=cost)
 
     async def go_deeper(self) -> list[str]:

@@ -27,6 +27,11 @@ class Client:
         key: with the scopes that the calls need; None while the service has no keys.
         timeout: of one try, in seconds.
         tries: how often a call is tried.
+
+    >>> Client("http://127.0.0.1:1", tries=1).cascades()
+    Traceback (most recent call last):
+    ...
+    stopwise.service.client.errors.ServiceError: http://127.0.0.1:1/api/v1: cannot be reached ...
     """
 
     def __init__(
@@ -154,6 +159,16 @@ class ServiceRound:
             outputs are reported; a loop over it calls them all.
         depth, probability: as drawn.
         answer, stage, cost: once it has ended.
+
+    >>> class Recorded(Client):  # in the place of a service
+    ...     def call(self, method, path, body=None, *, once=False):
+    ...         drawn = {"round": "r1", "stages": ["small"], "depth": 0, "probability": 1.0}
+    ...         return {**drawn, "mode": "enforce", "answer": "spam", "stage": "small", "cost": 2.0}
+    >>> with Recorded("http://127.0.0.1:8600").begin("triage") as round:
+    ...     for stage in round.stages:
+    ...         round.observe(stage, "spam")
+    >>> round.answer, round.stage, round.cost
+    ('spam', 'small', 2.0)
     """
 
     def __init__(self, client: Client, cascade: str, form: Mapping[str, Any]) -> None:

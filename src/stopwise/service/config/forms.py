@@ -11,8 +11,9 @@ from stopwise.abstentions import Abstentions
 from stopwise.live import Comparator
 from stopwise.live.settings import Mode as Mode
 from stopwise.openai.logprobs import How
+from stopwise.policies.registry import DEFAULT_POLICY
 
-MODES: tuple[Mode, ...] = ("shadow", "advise", "enforce")
+MODES: tuple[Mode, ...] = get_args(Mode)
 FromFile = Literal["file"]
 FROM_FILE: FromFile = "file"
 """In the place of a mode: that of the file, also after the file was changed."""
@@ -20,6 +21,9 @@ CONFIDENCES = ("none", *get_args(How))
 Keep = Literal["nothing", "disagreements", "all"]
 Sticky = Literal["none", "conversation"]
 StoreAway = Literal["answer", "refuse"]
+StandIn = Literal["shallower", "deeper"]
+"""Which stages are asked where one fails."""
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 class Secret:
@@ -69,12 +73,18 @@ class Price:
 
 @dataclass(frozen=True)
 class Upstream:
-    """Where an OpenAI-compatible server is; only the file can name one."""
+    """Where an OpenAI-compatible server is; only the file can name one.
+
+    Attributes:
+        retry_seconds: how long a client waits at most for a busy upstream that says when to ask
+            again; 0 if another stage is to answer at once.
+    """
 
     base_url: str
     model: str
     api_key: Secret | None = None
     timeout: float = 60.0
+    retry_seconds: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -93,10 +103,7 @@ class StageConfig:
     upstream: Upstream | None = None
 
     def estimate(self, usual: float, size: int) -> float:
-        """What a call may cost, before it is made.
-
-        How long its answer may be at most (`max_tokens`) is no estimate: clients say far more than
-        answers have, and would be refused what they never spend.
+        """What a call may cost, before it is made, where nothing says how much at most.
 
         Args:
             usual: what calls of this stage cost on average.
@@ -108,6 +115,20 @@ class StageConfig:
         if self.price is None:
             return max(usual, self.cost)
         return max(usual, self.price.of(size // 4, 0))
+
+    def most(self, size: int, tokens: int | None) -> float | None:
+        """What a call can cost at most; None where nothing says so.
+
+        Args:
+            size: of the request in bytes: a token of a text has one at least.
+            tokens: how long all its answers together may be (`max_tokens`); None if not said.
+
+        >>> StageConfig("large", 0.1, Price(10.0, 40.0)).most(1000, 500)
+        0.03
+        """
+        if self.price is None:
+            return self.cost
+        return None if tokens is None else self.price.of(size, tokens)
 
 
 @dataclass(frozen=True)
@@ -131,9 +152,9 @@ class CascadeConfig:
     sticky: Sticky = "none"
     max_segments: int = 50
     full_run_rate: float = 0.01
-    on_failure: Literal["shallower", "deeper"] = "deeper"
+    on_failure: StandIn = "deeper"
     comparison_budget: float | None = None
-    policy: str = "uss-ts-jump"
+    policy: str = DEFAULT_POLICY
     reading: str = "auto"
     abstentions: Abstentions = "leave out"
     seed: int = 0
@@ -179,7 +200,7 @@ class ServerConfig:
     drain_seconds: float = 30.0
     max_requests: int = 1000
     public_url: str | None = None
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: LogLevel = "info"
     opentelemetry: str = "none"
 
 

@@ -6,10 +6,10 @@ import ipaddress
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from stopwise.abstentions import ABSTENTIONS, Abstentions, as_abstentions
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, any_of, fail
 from stopwise.logs.settings import READINGS
 from stopwise.openai.comparators import parse_comparator
 from stopwise.policies.per_item.policy import PerItem
@@ -20,9 +20,14 @@ from stopwise.service.config.forms import (
     MODES,
     CascadeConfig,
     Config,
+    Keep,
+    LogLevel,
     Price,
     ServerConfig,
     StageConfig,
+    StandIn,
+    Sticky,
+    StoreAway,
     Upstream,
 )
 from stopwise.service.config.prices import known_price
@@ -117,17 +122,17 @@ def _server(table: Table) -> ServerConfig:
         host=host,
         port=int(port),
         store=store,
-        keep=table.choice("keep", usual.keep, ("nothing", "disagreements", "all")),
+        keep=table.choice("keep", usual.keep, get_args(Keep)),
         keep_days=table.number("keep_days", usual.keep_days, above=True, most=36500.0),
         flush_seconds=table.number("flush_seconds", usual.flush_seconds, above=True, most=10.0),
-        store_away=table.choice("store_away", usual.store_away, ("answer", "refuse")),
+        store_away=table.choice("store_away", usual.store_away, get_args(StoreAway)),
         max_body=table.whole("max_body", usual.max_body, least=1000),
         body_seconds=table.seconds("body_seconds", usual.body_seconds),
         header_seconds=table.seconds("header_seconds", usual.header_seconds),
         drain_seconds=table.number("drain_seconds", usual.drain_seconds, most=LONGEST),
         max_requests=table.whole("max_requests", usual.max_requests, least=1),
         public_url=table.url("public_url") if table.has("public_url") else None,
-        log_level=table.choice("log_level", usual.log_level, ("debug", "info", "warning", "error")),
+        log_level=table.choice("log_level", usual.log_level, get_args(LogLevel)),
         opentelemetry=table.text("opentelemetry", usual.opentelemetry),
     )
     table.value("public_url", None)
@@ -178,10 +183,10 @@ def _cascade(name: str, form: Any) -> CascadeConfig:
         sample=table.number("sample", usual.sample, most=1.0),
         comparator=comparator,
         segment_by=segment_by,
-        sticky=table.choice("sticky", usual.sticky, ("none", "conversation")),
+        sticky=table.choice("sticky", usual.sticky, get_args(Sticky)),
         max_segments=table.whole("max_segments", usual.max_segments, least=1),
         full_run_rate=table.number("full_run_rate", usual.full_run_rate, most=1.0),
-        on_failure=table.choice("on_failure", usual.on_failure, ("shallower", "deeper")),
+        on_failure=table.choice("on_failure", usual.on_failure, get_args(StandIn)),
         comparison_budget=table.number("comparison_budget", None, above=True),
         policy=policy,
         reading=table.choice("reading", usual.reading, READINGS),
@@ -202,7 +207,7 @@ def _abstentions(where: str, table: Table) -> Abstentions:
     try:
         return as_abstentions(given)
     except StopwiseError:
-        raise fail(f"{where}.abstentions", given, " or ".join(ABSTENTIONS)) from None
+        raise fail(f"{where}.abstentions", given, any_of(ABSTENTIONS)) from None
 
 
 def _check_abstentions(where: str, config: CascadeConfig) -> None:
@@ -303,7 +308,7 @@ def _stage(table: Table, tokens: tuple[int, int], known_as: str | None = None) -
         if upstream is None:
             raise StopwiseError(f"{table.where}.cost: missing; need the cost of one call")
         price = known_price(table.where, upstream.model, upstream.base_url)
-    for known in ("base_url", "model", "api_key", "timeout", "price"):
+    for known in ("base_url", "model", "api_key", "timeout", "retry_seconds", "price"):
         table.value(known, None)
     table.done()
     if cost is None:
@@ -318,4 +323,5 @@ def _upstream(table: Table) -> Upstream:
         model=table.text("model", accepted="the model name that the upstream knows"),
         api_key=table.secret("api_key"),
         timeout=table.seconds("timeout", 60.0),
+        retry_seconds=table.number("retry_seconds", 10.0, most=LONGEST),
     )

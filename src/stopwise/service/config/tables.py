@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.checks import StopwiseError, fail, finite_number, known_names, one_of
 from stopwise.service.config.forms import Secret
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
@@ -75,12 +74,7 @@ class Table:
 
     def choice(self, name: str, default: str, choices: Sequence[str]) -> Any:
         """One of a few words."""
-        value = self.value(name, default)
-        if value not in choices:
-            near = difflib.get_close_matches(str(value), choices, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise fail(f"{self.where}.{name}", value, "one of " + ", ".join(choices) + hint)
-        return value
+        return one_of(f"{self.where}.{name}", self.value(name, default), choices)
 
     def number(
         self,
@@ -160,12 +154,4 @@ class Table:
 
     def done(self) -> None:
         """Refuse what was not asked for, with the nearest known name."""
-        for name in self._form:
-            if name not in self._known:
-                near = difflib.get_close_matches(name, self._known, 1)
-                hint = (
-                    f"did you mean {near[0]!r}?"
-                    if near
-                    else "known are " + ", ".join(map(repr, sorted(self._known)))
-                )
-                raise StopwiseError(f"{self.where}: unknown field {name!r}; {hint}")
+        known_names(self.where, self._form, self._known)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stopwise.checks import StopwiseError, fail, positive_number
+from stopwise.checks import StopwiseError, any_of, fail, one_of, positive_number
 from stopwise.service.database.connection import Database
 
 SCOPES = ("infer", "read", "label", "admin")
@@ -62,10 +62,9 @@ class Keys:
         if not name.strip() or len(name) > 100 or not name.isprintable():
             raise fail("name", name, "a name of 1 to 100 printable letters")
         for scope in scopes:
-            if scope not in SCOPES:
-                raise fail("scope", scope, "one of " + ", ".join(SCOPES))
+            one_of("scope", scope, SCOPES)
         if not scopes:
-            raise fail("scope", list(scopes), "one or more of " + ", ".join(SCOPES))
+            raise fail("scope", list(scopes), "one or more of " + any_of(SCOPES))
         if budget is not None:
             budget = positive_number("budget", budget)
         ordered = tuple(scope for scope in SCOPES if scope in scopes)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stopwise.service.database.connection import Database
-from stopwise.service.database.writing import HOUR, Entry, write_entries
+from stopwise.service.database.writing import DAY_HOURS, HOUR, Entry, budget_name, write_entries
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,19 @@ class Rounds:
 
     def spent_today(self, day: int) -> dict[str, float]:
         """What was spent in a day, by key and on comparisons of each cascade."""
-        first = day * 24
+        first = day * DAY_HOURS
         rows = self._database.rows(
             "SELECT cascade_name, name, sum(value) FROM sums WHERE hour >= ? AND hour < ?"
             " AND (name LIKE 'key:%' OR name = 'comparison') GROUP BY cascade_name, name".replace(
                 "%", "%%" if self._database.shared else "%"
             ),
-            (first, first + 24),
+            (first, first + DAY_HOURS),
         )
         spent: defaultdict[str, float] = defaultdict(float)
         for cascade, name, value in rows:
-            spent[name if name.startswith("key:") else f"comparison:{cascade}"] += value
+            budget = budget_name(cascade, name)
+            if budget is not None:
+                spent[budget] += value
         return dict(spent)
 
     def sums(

@@ -67,4 +67,12 @@ CREATE TABLE alarms (
 CREATE INDEX alarms_by_time ON alarms (cascade_name, epoch, at)
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST, ALARMS)
+GRANTS = """
+CREATE TABLE grants (
+    name TEXT NOT NULL, day BIGINT NOT NULL, replica TEXT NOT NULL, held DOUBLE PRECISION NOT NULL,
+    until DOUBLE PRECISION NOT NULL, PRIMARY KEY (name, day, replica)
+);
+CREATE INDEX sums_by_hour ON sums (hour, name)
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST, ALARMS, GRANTS)

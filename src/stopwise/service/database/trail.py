@@ -11,7 +11,7 @@ from stopwise.service.database.connection import Database, Transaction
 
 
 @dataclass(frozen=True)
-class Change:
+class TrailEntry:
     """One entry of the trail."""
 
     at: float
@@ -76,7 +76,7 @@ class Trail:
             (str(uuid.uuid4()), at, *fields),
         )
 
-    def changes(self, cascade: str | None = None, limit: int = 200) -> list[Change]:
+    def changes(self, cascade: str | None = None, limit: int = 200) -> list[TrailEntry]:
         """What was changed, the latest first."""
         where, values = ("WHERE cascade_name = ?", (cascade,)) if cascade else ("", ())
         rows = self._database.rows(
@@ -84,7 +84,7 @@ class Trail:
             f" {where} ORDER BY at DESC LIMIT ?",
             (*values, limit),
         )
-        return [Change(*row) for row in rows]
+        return [TrailEntry(*row) for row in rows]
 
     def begin_epoch(self, cascade: str, epoch: str, settings: str) -> bool:
         """Note an epoch; True if it is new."""

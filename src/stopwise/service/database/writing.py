@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 HOUR = 3600
+DAY_HOURS = 24
+KEY = "key:"
+COMPARISON = "comparison"
 LOCKING = " FOR UPDATE"
 
 
@@ -35,6 +38,7 @@ class Entry:
         differ: whether answers disagreed; `complete`: whether every stage answered.
         item: what was asked and answered, if it is to be kept: (request, outputs).
         ending: of a round over the API; it is written only while that round is still open.
+        holder: who holds the parts of budgets that its costs come from; empty where nobody does.
     """
 
     id: str
@@ -49,6 +53,18 @@ class Entry:
     form: Mapping[str, Any] | None = None
     item: tuple[Any, Any] | None = None
     ending: Ending | None = None
+    holder: str = ""
+
+
+def budget_name(cascade: str, name: str) -> str | None:
+    """The budget that a sum is charged to; None for sums that no budget knows.
+
+    >>> budget_name("support", "comparison"), budget_name("support", "key:a"), budget_name("c", "x")
+    ('comparison:support', 'key:a', None)
+    """
+    if name == COMPARISON:
+        return f"{COMPARISON}:{cascade}"
+    return name if name.startswith(KEY) else None
 
 
 class Statements(Protocol):
@@ -107,6 +123,11 @@ def write_entries(
         " DO UPDATE SET value = sums.value + excluded.value",
         [(*key, value) for key, value in sorted(_sums(fresh).items())],
     )
+    # What is written is no longer held, in the same transaction: it never counts as neither.
+    work.run_many(
+        "UPDATE grants SET held = held - ? WHERE name = ? AND day = ? AND replica = ?",
+        [(value, *key) for key, value in sorted(_charged(fresh).items())],
+    )
     return written
 
 
@@ -135,6 +156,19 @@ def _sums(entries: Sequence[Entry]) -> Mapping[tuple[str, str, str, int, str], f
             if value:
                 sums[entry.cascade, entry.epoch, entry.segment, hour, name] += value
     return sums
+
+
+def _charged(entries: Sequence[Entry]) -> Mapping[tuple[str, int, str], float]:
+    """What is to be taken off the parts of budgets that are held: by name, day and holder."""
+    charged: defaultdict[tuple[str, int, str], float] = defaultdict(float)
+    for entry in entries:
+        if entry.holder:
+            day = int(entry.at // HOUR) // DAY_HOURS
+            for name, value in entry.sums.items():
+                budget = budget_name(entry.cascade, name)
+                if budget is not None and value:
+                    charged[budget, day, entry.holder] += value
+    return charged
 
 
 def _text(value: Any) -> str:

@@ -15,11 +15,13 @@ from stopwise.service.config.tables import NAME, NAME_ACCEPTED
 from stopwise.service.core import Service
 from stopwise.service.database.connection import StoreUnavailableError
 from stopwise.service.database.keys import Key
+from stopwise.service.database.writing import COMPARISON
+from stopwise.service.front.holding import HeldBack, may_cost
 from stopwise.service.http.access import refuse_other_sites, who
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedRequest:
     """A request that may be answered."""
 
     service: Service
@@ -27,6 +29,7 @@ class Asked:
     chat: ChatRequest
     decision: RequestDecision
     key: Key
+    held: HeldBack
 
 
 async def may_infer(request: Request) -> tuple[Service, Key]:
@@ -38,14 +41,14 @@ async def may_infer(request: Request) -> tuple[Service, Key]:
         raise ProtocolError(503, "the service is stopping", code="stopping")
     if service.config.server.store_away == "refuse" and service.store_error is not None:
         raise StoreUnavailableError(f"{service.store_error}; try again")
-    service.reserve(key)
+    service.check_budget(key)
     return service, key
 
 
-def ask(
+async def ask(
     request: Request, service: Service, key: Key, chat: ChatRequest, usual_segment: str = ""
-) -> Asked:
-    """Decide how deep a request goes."""
+) -> AskedRequest:
+    """Decide how deep a request goes, and hold back what that may cost."""
     cascade = service.cascade(chat.model)
     config = cascade.config
     if not config.served:
@@ -73,8 +76,32 @@ def ask(
         named = request.headers.get("x-stopwise-conversation")
         sticky = config.sticky == "conversation"
         conversation = conversation_of(chat.body, named) if sticky else None
-        decision = cascade.decide(segment, conversation)
-    return Asked(service, cascade, chat, decision, key)
+        decision = await _decided(service, cascade, chat, segment, conversation)
+    held = HeldBack(service, cascade, chat, key)
+    await held.take(decision.first, decision.depth)
+    return AskedRequest(service, cascade, chat, decision, key, held)
+
+
+async def _decided(
+    service: Service,
+    cascade: RunningCascade,
+    chat: ChatRequest,
+    segment: str,
+    conversation: str | None,
+) -> RequestDecision:
+    """A decision, in the knowledge of whether comparisons may be paid; nothing is held after it."""
+    budget = cascade.config.comparison_budget
+    if budget is None:
+        return cascade.decide(segment, conversation)
+    name = f"{COMPARISON}:{cascade.name}"
+    # Of all stages: whether a request is compared must not depend on the depth that it would draw.
+    amount = sum(may_cost(cascade, chat, s)[0] for s in range(len(cascade.config.stages) - 1))
+    affordable = await service.spending.fund(name, amount, budget)
+    try:
+        return cascade.decide(segment, conversation, affordable=affordable)
+    finally:
+        if affordable:
+            service.spending.hold(name, -amount)
 
 
 def segment_of(request: Request, cascade: RunningCascade) -> str:

@@ -16,7 +16,7 @@ async def chat_completions(request: Request) -> Response:
     """Answer a chat request: depth first, then the calls."""
     service, key = await may_infer(request)
     chat = read_chat(await request.body())
-    asked = ask(request, service, key, chat)
+    asked = await ask(request, service, key, chat)
     note(request, asked.decision.id, asked.cascade.name)
     exchange = Exchange(asked)
     if chat.streamed:

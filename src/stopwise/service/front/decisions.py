@@ -24,7 +24,7 @@ async def decisions(request: Request) -> Response:
     """Answer a question; `decision` is null where the model abstained."""
     service, key = await may_infer(request)
     question = read_question(await request.body())
-    asked = ask(request, service, key, question.chat(), SEGMENT)
+    asked = await ask(request, service, key, question.chat(), SEGMENT)
     note(request, asked.decision.id, asked.cascade.name)
     exchange = Exchange(asked, question.read)
     came = await answering(request, exchange)

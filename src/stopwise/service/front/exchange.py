@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from stopwise.service.cascades.forms import (
 )
 from stopwise.service.cascades.items import given
 from stopwise.service.config.forms import StageConfig
-from stopwise.service.front.asking import Asked, decision_headers
+from stopwise.service.front.asking import AskedRequest, decision_headers
 from stopwise.service.upstream.calls import UpstreamError
 
 CHAT = "/chat/completions"
@@ -62,7 +63,7 @@ class Exchange:
         read: what an answer stands for when it is compared.
     """
 
-    def __init__(self, asked: Asked, read: CompletionReader = usual_reader) -> None:
+    def __init__(self, asked: AskedRequest, read: CompletionReader = usual_reader) -> None:
         self.asked = asked
         self._read = read
         self._started = time.perf_counter()
@@ -70,42 +71,13 @@ class Exchange:
         self._done: dict[int, Call] = {}
         self._finished = False
         self._awaited: int | None = None
+        self._waited_for: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
         self._began: dict[int, float] = {}
         self.came: dict[int, Came] = {}  # what was waited for
         self.decision = asked.decision  # per item, what has become of it
         self.item: ItemOutcome | None = None
         self._given: int | None = None
-        self._held: dict[int, float] = {}
-        self._hold()
         asked.service.begun(self)
-
-    def _hold(self) -> None:
-        """Hold back what all calls may cost, so that many requests at once pass no budget."""
-        asked, decision = self.asked, self.asked.decision
-        for stage in range(decision.first, decision.depth + 1):
-            self._held[stage] = self._estimate(stage)
-        asked.service.reserve(asked.key, sum(self._held.values()))
-        self._held_comparison = sum(self._held.values()) - self._held.get(decision.depth, 0.0)
-        asked.service.spending.hold(f"comparison:{asked.cascade.name}", self._held_comparison)
-
-    def _hold_one_more(self, stage: int) -> None:
-        """The same of a stage in the place of another: it is called whatever it costs."""
-        if stage not in self._held:
-            self._held[stage] = self._estimate(stage)
-            if self.asked.key.id:
-                self.asked.service.spending.hold(f"key:{self.asked.key.id}", self._held[stage])
-
-    def _estimate(self, stage: int) -> float:
-        cascade, chat = self.asked.cascade, self.asked.chat
-        usual = float(cascade.learner.own_costs.per_stage[stage])
-        return cascade.config.stages[stage].estimate(usual, chat.size)
-
-    def _let_go(self) -> None:
-        """What was held back is not any more: what the calls did cost is counted now."""
-        asked = self.asked
-        if asked.key.id:
-            asked.service.spending.hold(f"key:{asked.key.id}", -sum(self._held.values()))
-        asked.service.spending.hold(f"comparison:{asked.cascade.name}", -self._held_comparison)
 
     def headers(self, served: int | None) -> dict[str, str]:
         """The headers that say what was decided."""
@@ -119,7 +91,6 @@ class Exchange:
     def start(self, stage: int) -> asyncio.Task[Came]:
         """Call a stage, plainly, unless it is being called already."""
         if stage not in self._tasks:
-            self._hold_one_more(stage)
             self._began[stage] = time.perf_counter()
             self._tasks[stage] = asyncio.create_task(self._plain(stage))
         return self._tasks[stage]
@@ -134,7 +105,7 @@ class Exchange:
         try:
             # Nobody waits for a call that is only compared: it may wait until it is welcome.
             response = await self.asked.service.upstreams.call(
-                config.upstream, CHAT, body, patient=stage != self._awaited
+                config.upstream, CHAT, body, awaited=self._waited_for[stage]
             )
             answer = read_completion(response)
             if answer is None:
@@ -192,7 +163,12 @@ class Exchange:
 
     async def wait_for(self, stage: int) -> Came:
         """What a stage gives, called now unless it is already: its answer may be the client's."""
+        if not await self.asked.held.one_more(stage):
+            error = UpstreamError("budget", 429)
+            self.came[stage] = Came(Call(stage, failed=error.word), error=error)
+            return self.came[stage]
         self._awaited = stage
+        self._waited_for[stage].set()
         # Whoever waits may be given up, without the call: it may be of use all the same.
         came = await asyncio.shield(self.start(stage))
         self.came[stage] = came
@@ -224,12 +200,12 @@ class Exchange:
         items = self.asked.cascade.items
         assert items is not None
         # A comparator may take a moment with long answers: not where other requests wait.
-        look = await asyncio.to_thread(items.look, decision, self._calls())
+        said = await asyncio.to_thread(items.decide, decision, self._calls())
         if self.item is None or self.item.stop is None:
-            self.item = ItemOutcome(look.stop, look.steps)
+            self.item = ItemOutcome(said.stop, said.steps)
         self.decision = items.decided(replace(decision, depth=max(self._done)), self.item.stop)
-        self._given = given(decision, self._calls(), look)
-        return look.stop is not None and self._given is not None
+        self._given = given(decision, self._calls(), said)
+        return said.stop is not None and self._given is not None
 
     async def choose(self) -> int | None:
         """Per item: the stage whose answer is given, once all that are called are in."""
@@ -281,7 +257,7 @@ class Exchange:
                 item=self.item,
             )
         )
-        self._let_go()
+        asked.held.let_go()
 
     def cancel(self, stage: int, word: str, began: float | None) -> None:
         """Give up a call whose answer nobody waits for."""

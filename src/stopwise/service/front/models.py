@@ -65,7 +65,7 @@ async def embeddings(request: Request) -> Response:
             param="model",
         )
     held = embedder.estimate(0.0, len(data))
-    service.reserve(key, held)
+    await service.reserve(key, held)
     cost = 0.0
     try:
         came = await _embedded(service, embedder, body)

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stopwise.service.front.answering import answering
-from stopwise.service.front.asking import Asked
+from stopwise.service.front.asking import AskedRequest
 from stopwise.service.front.exchange import Exchange
 from stopwise.service.http.json import Json
 
@@ -26,7 +26,7 @@ async def answer_plain(request: Request, exchange: Exchange) -> Response:
     return Json(body, headers=exchange.headers(stage))
 
 
-def renamed_body(asked: Asked, body: dict[str, Any], cost: float) -> dict[str, Any]:
+def renamed_body(asked: AskedRequest, body: dict[str, Any], cost: float) -> dict[str, Any]:
     """The upstream's response under our names, with what it cost."""
     usage = body.get("usage")
     renamed = {**body, "id": f"chatcmpl-{asked.decision.id}", "model": asked.cascade.name}

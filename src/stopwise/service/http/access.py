@@ -76,15 +76,23 @@ def refuse_other_sites(request: Request) -> None:
     """
     if request.method in ("GET", "HEAD", "OPTIONS"):
         return
-    site = request.headers.get("sec-fetch-site")
+    site = request.headers.get("sec-fetch-site", "none")
     origin = request.headers.get("origin")
-    own = site in (None, "same-origin", "none")
-    if own and origin is not None and site is None:
-        own = urlsplit(origin).netloc == request.headers.get("host")
-    if own and site is None and origin is None and request.url.path.startswith("/ui"):
-        own = False
+    if site != "none":
+        own = site == "same-origin"
+    elif origin is None:
+        own = not request.url.path.startswith("/ui")
+    else:  # an older browser, or an extension of one
+        own = _is_of(origin, request.headers.get("host", ""))
     if not own:
         raise ProtocolError(403, "this request comes from another site", code="cross_site")
+
+
+def _is_of(origin: str, host: str) -> bool:
+    try:
+        return bool(host) and urlsplit(origin).netloc == host
+    except ValueError:  # such as "http://[": an address that never ends
+        return False
 
 
 def _host(request: Request) -> str:

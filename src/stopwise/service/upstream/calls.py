@@ -8,7 +8,7 @@ import json
 import math
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -73,26 +73,14 @@ class Upstreams:
             await self._session.close()
 
     async def call(
-        self, upstream: Upstream, path: str, body: bytes, *, patient: bool = False
+        self, upstream: Upstream, path: str, body: bytes, *, awaited: asyncio.Event | None = None
     ) -> Any:
         """A plain call; the JSON that came back.
 
         Args:
-            patient: whether an upstream that says when to ask again is asked again then, if that
-                is within its timeout.
+            awaited: set once a client waits for it; None if one does from the beginning.
         """
-        end = time.monotonic() + upstream.timeout
-        while True:
-            try:
-                return await self._call(upstream, path, body)
-            except UpstreamError as error:
-                after = error.retry_after
-                if not patient or after is None or time.monotonic() + after >= end:
-                    raise
-            await asyncio.sleep(max(after, _SHORTEST_WAIT))
-
-    async def _call(self, upstream: Upstream, path: str, body: bytes) -> Any:
-        async with self._open(upstream, path, body) as response:
+        async with self._opened(upstream, path, body, awaited=awaited) as response:
             data = await _whole(response)
         try:
             return strict_json(data)
@@ -104,34 +92,75 @@ class Upstreams:
         self, upstream: Upstream, path: str, body: bytes
     ) -> AsyncIterator[AsyncIterator[str]]:
         """A streamed call: its events, as they come."""
-        async with self._open(upstream, path, body, streamed=True) as response:
+        async with self._opened(upstream, path, body, streamed=True) as response:
             kind = response.headers.get("content-type", "")
             if not kind.startswith("text/event-stream"):
                 raise UpstreamError("no stream")
             yield _events(response)
 
     @asynccontextmanager
+    async def _opened(
+        self,
+        upstream: Upstream,
+        path: str,
+        body: bytes,
+        *,
+        streamed: bool = False,
+        awaited: asyncio.Event | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response, also of an upstream that was busy and said when to ask again.
+
+        All tries together have the time of one call. A call that is only compared is made until it
+        is welcome. One that a client waits for is made once more, after `retry_seconds` at most:
+        after that, another stage may have answered.
+        """
+        end = time.monotonic() + upstream.timeout
+        tries = 0
+        async with AsyncExitStack() as stack:
+            while True:
+                left = end - time.monotonic()
+                try:
+                    opening = self._open(upstream, path, body, left, streamed=streamed)
+                    response = await stack.enter_async_context(opening)
+                    break
+                except UpstreamError as error:
+                    if error.retry_after is None:
+                        raise
+                    # One that says "at once" again and again is asked less and less often.
+                    wait = max(error.retry_after, _SHORTEST_WAIT * 2**tries)
+                    if time.monotonic() + wait >= end:
+                        raise
+                    if tries and (awaited is None or awaited.is_set()):
+                        raise
+                    if not await _waited(wait, upstream.retry_seconds, awaited):
+                        raise
+                tries += 1
+            yield response
+
+    @asynccontextmanager
     async def _open(
-        self, upstream: Upstream, path: str, body: bytes, *, streamed: bool = False
+        self, upstream: Upstream, path: str, body: bytes, left: float, *, streamed: bool
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         assert self._session is not None
         headers = {"content-type": "application/json"}
         if upstream.api_key is not None:
             headers["authorization"] = f"Bearer {upstream.api_key.reveal()}"
         # A long stream is well while chunks come; a plain call is either in or too late.
-        total = None if streamed else upstream.timeout
+        total = None if streamed else left
         limit = aiohttp.ClientTimeout(total=total, sock_read=upstream.timeout, sock_connect=10)
         url = upstream.base_url + path
         with self._telemetry.call(url, headers) as call:
             try:
-                async with self._session.post(
-                    url,
-                    # Long bodies are read in a thread: writing them at once would stop the loop.
-                    data=body if len(body) < _LONG else io.BytesIO(body),
-                    headers=headers,
-                    timeout=limit,
-                    allow_redirects=False,
-                ) as response:
+                async with asyncio.timeout(left):
+                    response = await self._session.post(
+                        url,
+                        # Long ones are read in a thread: writing them at once would stop the loop.
+                        data=body if len(body) < _LONG else io.BytesIO(body),
+                        headers=headers,
+                        timeout=limit,
+                        allow_redirects=False,
+                    )
+                async with response:
                     call.status = response.status
                     if response.status != 200:
                         raise await _refused(response)
@@ -145,6 +174,23 @@ class Upstreams:
             except UpstreamError as error:
                 call.failed = error.word
                 raise
+
+
+async def _waited(seconds: float, most: float, awaited: asyncio.Event | None) -> bool:
+    """Wait this long; False as soon as a client waits too and would have to for more than `most`.
+
+    Args:
+        awaited: as in `Upstreams.call`.
+    """
+    end = time.monotonic() + seconds
+    if awaited is not None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(awaited.wait(), seconds)
+    left = end - time.monotonic()
+    if left > most:
+        return False
+    await asyncio.sleep(left)
+    return True
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stopwise.costs import Costs
 from stopwise.logs.judging.verdict import Pair, Verdict
 from stopwise.logs.reporting.words import pair_sentence
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import (
+    call_costs,
+    costs_now,
     evidence_of,
     judged_of,
     matter_of,
@@ -117,7 +120,7 @@ def cascade_view(
         mode=cascade.mode,
         epoch=cascade.epoch,
         stages=names,
-        costs=tuple(float(cost) for cost in cascade.learner.own_costs.per_stage),
+        costs=call_costs(cascade, sums),
         stopping=tuple(float(cost) for cost in cascade.learner.costs.cumulative)
         if config.goes_on
         else None,
@@ -140,7 +143,9 @@ def cascade_view(
         standing=standing_of(judged),
         matter=matter_of(judged),
         law=mean_law(cascade, segments) if segment is None else tuple(cascade.law(segment)),
-        pairs=pair_lines(cascade, None if judged is None else judged.verdict, segment),
+        pairs=pair_lines(
+            cascade, None if judged is None else judged.verdict, costs_now(cascade, sums), segment
+        ),
         over_time=over_time(service, cascade, segment, hours),
         items=items_view(cascade, segment),
     )
@@ -162,12 +167,12 @@ def mean_law(cascade: RunningCascade, segments: tuple[tuple[str, int], ...]) -> 
 
 
 def pair_lines(
-    cascade: RunningCascade, verdict: Verdict | None, segment: str | None
+    cascade: RunningCascade, verdict: Verdict | None, costs: Costs, segment: str | None
 ) -> tuple[PairLine, ...]:
     """Every two stages, the shallower first."""
     names = cascade.config.stage_names
     evidence = evidence_of(cascade, segment)
-    thresholds = cascade.learner.costs.thresholds
+    thresholds = costs.thresholds
     known = {(pair.shallow, pair.deep): pair for pair in verdict.pairs} if verdict else {}
     lines = []
     for i in range(len(names)):

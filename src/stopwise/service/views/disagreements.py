@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,10 @@ from stopwise.service.views.items import why_of
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
+
+_LATEST = 500  # rounds in which it is counted what two stages say
+_SHORT = 60  # letters of an answer that is counted
+_MOST = 8
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class DisagreementsView:
     Attributes:
         segments: every segment and its number of requests.
         counts: for every pair of stages, how often they disagreed and of how many.
+        directions: of one pair, what the two said where they differed, and how often, the most
+            frequent first; `counted` is in how many of the latest rounds that was looked for.
         older: the time to ask for the page before this one; None on the last.
     """
 
@@ -67,6 +74,8 @@ class DisagreementsView:
     counts: tuple[tuple[str, str, int, int], ...]
     items: tuple[SideBySide, ...]
     older: float | None
+    directions: tuple[tuple[str, str, int], ...] = ()
+    counted: int = 0
 
 
 def disagreements_view(
@@ -93,6 +102,7 @@ def disagreements_view(
         place = part[-1].round.at
     more = len(found) > limit
     found = found[:limit]
+    directions, counted = _directions(service, cascade, pair, segment)
     return DisagreementsView(
         name=cascade.name,
         stages=names,
@@ -109,7 +119,31 @@ def disagreements_view(
         ),
         items=tuple(side_by_side(item, names) for item in found),
         older=found[-1].round.at if more else None,
+        directions=directions,
+        counted=counted,
     )
+
+
+def _directions(
+    service: Service, cascade: RunningCascade, pair: tuple[int, int] | None, segment: str | None
+) -> tuple[tuple[tuple[str, str, int], ...], int]:
+    """What two stages say where they differ, and in how many of the latest rounds they do.
+
+    Of short answers alone: long ones hardly ever come twice.
+    """
+    if pair is None:
+        return (), 0
+    latest = service.rounds.items(cascade.name, cascade.epoch, segment=segment, limit=_LATEST)
+    differing = [item for item in latest if _differs(item, pair, cascade)]
+    said: Counter[tuple[str, str]] = Counter()
+    for item in differing:
+        one, two = (
+            text_of_output(item.outputs[at]) if at < len(item.outputs) else "" for at in pair
+        )
+        if max(len(one), len(two)) <= _SHORT:
+            said[one, two] += 1
+    shown = [(*texts, number) for texts, number in said.most_common(_MOST) if number > 1]
+    return tuple(shown), len(differing)
 
 
 def side_by_side(item: StoredItem, names: Sequence[str]) -> SideBySide:

@@ -6,7 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stopwise.logs.auditing.audit import Audit
+from stopwise.logs.auditing.result import BY_POSTERIOR, Audit, why_settled
+from stopwise.logs.settings import LogSettings
 from stopwise.service.cascades.auditing import audit_of
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import StoredRound
@@ -32,10 +33,11 @@ class LabelsView:
     """What page 5 shows.
 
     Attributes:
-        settled: whether one stage is left; `best` is that one.
+        settled: whether one stage is left; `best` is that one, and `why` says what that rests on.
         in_question: stages that may still be the best.
         labelled: how many labels there are; `left`: at most how many more settle everything.
-        findings: (shallow, deep, "deeper pays" | "shallower is enough" | "open", labels used).
+        findings: (shallow, deep, "deeper pays" | "shallower is enough" | "open", labels used); what
+            bounds alone do not settle is so "by its posterior".
         item: the next round to label; None if there is none.
         choices: its different answers; in a random order and without stages if `blind`.
         gone: rounds that should be labelled next but whose texts were not kept or have expired.
@@ -44,6 +46,7 @@ class LabelsView:
     name: str
     settled: bool
     best: str | None
+    why: str
     in_question: tuple[str, ...]
     labelled: int
     left: int
@@ -60,7 +63,7 @@ def labels_view(service: Service, cascade: RunningCascade, *, blind: bool = True
     names = cascade.config.stage_names
     if audit is None:
         return LabelsView(
-            cascade.name, False, None, names, 0, 0, (), None, (), blind, 0
+            cascade.name, False, None, "", names, 0, 0, (), None, (), blind, 0
         )  # fmt: skip
     item, gone = None, 0
     for round_id in audit.to_label:
@@ -73,11 +76,17 @@ def labels_view(service: Service, cascade: RunningCascade, *, blind: bool = True
         name=cascade.name,
         settled=audit.settled,
         best=None if audit.best is None else names[audit.best],
+        why=why_settled(audit, LogSettings.level) if audit.settled else "",
         in_question=tuple(names[stage] for stage in audit.in_question),
         labelled=audit.labels,
         left=0 if audit.settled else max(0, audit.worth_labelling - audit.labels),
         findings=tuple(
-            (names[pair.shallow], names[pair.deep], pair.finding, pair.labelled)
+            (
+                names[pair.shallow],
+                names[pair.deep],
+                pair.finding + BY_POSTERIOR * (pair.finding != "open" and not pair.guaranteed),
+                pair.labelled,
+            )
             for pair in audit.pairs
         ),
         item=item,

@@ -6,9 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stopwise.service.cascades.running import RunningCascade
-from stopwise.service.cascades.verdicts import judged_of, sentence_of, standing_of
+from stopwise.service.cascades.verdicts import (
+    call_costs,
+    costs_now,
+    judged_of,
+    matter_of,
+    sentence_of,
+    standing_of,
+)
 from stopwise.service.config.forms import MODES
-from stopwise.service.database.trail import Change
+from stopwise.service.database.trail import TrailEntry
 from stopwise.service.views.cascade import mean_law, segments_of
 
 if TYPE_CHECKING:
@@ -38,6 +45,7 @@ class ModeView:
         kept: whether the mode was set while the service ran, so that the file's is not used.
         back_to: the mode before the present one; None where it was never another.
         sentence: the verdict, in one sentence.
+        standing, matter: what is certain or not knowable, and of what that is said.
         choices: every mode and what it does.
         law: the probability of each depth if enforced now.
         expected_cost: per request if enforced now, comparison calls included; `present_cost` is
@@ -58,6 +66,7 @@ class ModeView:
     back_to: str | None
     sentence: str
     stages: tuple[str, ...]
+    run_to: str
     choices: tuple[tuple[str, str], ...]
     law: tuple[float, ...]
     expected_cost: float
@@ -65,11 +74,12 @@ class ModeView:
     recommended: str | None
     certain: bool
     standing: str
+    matter: str
     policy: str
     by_policy: str | None
     changed_at_most: float | None
     advised_same: tuple[int, int]
-    changes: tuple[Change, ...]
+    changes: tuple[TrailEntry, ...]
 
 
 def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
@@ -78,7 +88,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
     sums = service.rounds.sums(cascade.name, epoch=cascade.epoch)
     judged = judged_of(cascade, sums)
     law = mean_law(cascade, segments_of(service, cascade))
-    costs = cascade.learner.costs
+    costs = costs_now(cascade, sums)
     run_to = config.run_to
     changed = None
     if judged is not None:
@@ -98,13 +108,15 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         back_to=_before(changes, cascade.mode),
         sentence=sentence_of(cascade, judged),
         stages=config.stage_names,
+        run_to=config.stage_names[run_to],
         choices=tuple((mode, what[mode].format(**words)) for mode in MODES),
         law=law,
         expected_cost=sum(p * float(c) for p, c in zip(law, costs.cumulative, strict=True)),
-        present_cost=float(cascade.learner.own_costs.per_stage[run_to]),
+        present_cost=call_costs(cascade, sums)[run_to],
         recommended=None if judged is None else config.stage_names[judged.stage],
         certain=judged is not None and judged.nothing_deeper_pays,
         standing=standing_of(judged),
+        matter=matter_of(judged),
         policy=config.policy,
         by_policy=None
         if judged is None or config.per_item
@@ -115,7 +127,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
     )
 
 
-def _before(changes: tuple[Change, ...], mode: str) -> str | None:
+def _before(changes: tuple[TrailEntry, ...], mode: str) -> str | None:
     """The mode before the present one. The same mode chosen again, with another reason, is none."""
     switches = (change for change in changes if change.what == "mode" and change.old != change.new)
     latest = next(switches, None)

@@ -135,7 +135,7 @@ def test_a_thread_that_was_wrongly_taken_for_dead_writes_no_more(tmp_path, monke
     assert queue._thread is not first
     learner.close()
     monkeypatch.undo()
-    first.join(5)
+    first.join(30)
     assert not first.is_alive()
     assert len(list(store.read_rounds())) == 300
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
+import pytest
 
 from stopwise.logs import analyze
+from stopwise.logs.judging.warnings.all_warnings import outlier_stages
 
 GIVEN = {"stages": ["a", "b"], "costs": [1, 2], "mistake_cost": 10}
 
@@ -79,6 +83,7 @@ def test_control_characters_are_shown_not_run(tmp_path, cli):
     assert "\\x1b[2Ja" in answer.out
 
 
+@pytest.mark.full_estimate
 def test_stages_worse_than_a_cheaper_one_are_named():
     """40 cascades of four stages with hard items: most that are clearly worse are named.
 
@@ -110,3 +115,33 @@ def test_stages_worse_than_a_cheaper_one_are_named():
             false += j in named and all(gap.mean() <= 0 for gap in gaps)
     assert hits / (hits + misses) >= 0.8
     assert false <= 0.1 * warned
+
+
+@pytest.mark.full_estimate
+def test_where_a_stage_is_suspected_deeper_ones_are_believed_less():
+    rng, names, rows = np.random.default_rng(0), ["a", "b", "c", "d"], 1500
+    truth = rng.integers(0, 3, rows)
+    columns = {
+        name: np.where(rng.random(rows) < error, (truth + rng.integers(1, 3, rows)) % 3, truth)
+        for name, error in zip(names, (0.2, 0.08, 0.12, 0.12), strict=True)
+    }
+    analysis = analyze(pl.DataFrame(columns), stages=names, costs=[1, 2, 4, 8], mistake_cost=50)
+    # By the estimate alone the gap is smaller than chance, though d errs 4 points more than b.
+    rates, suspected = analysis.readings.error_rates, analysis.readings.suspected_error_rates
+    assert rates[3] - rates[1] < 0.01 < suspected[3] - suspected[1]
+    assert {w.stage for w in analysis.warnings if w.code == "outlier_stage"} >= {2, 3}
+
+
+def test_a_suspicion_that_the_estimate_does_not_share_states_no_figures_beside_it():
+    rng, names = np.random.default_rng(1), ["a", "b", "c"]
+    outputs = {name: rng.integers(0, 2, 400) for name in names}
+    analysis = analyze(pl.DataFrame(outputs), stages=names, costs=[1, 2, 4], mistake_cost=50)
+    equal, suspected = np.full(3, 0.2), np.array([0.2, 0.2, 0.4])
+    for estimated, figures in ((equal, False), (np.array([0.2, 0.2, 0.3]), True)):
+        readings = replace(
+            analysis.readings, error_rates=estimated, suspected_error_rates=suspected, why_not=None
+        )
+        (warning,) = outlier_stages(analysis.verdict, readings)
+        assert warning.stage == 2
+        assert ("%" in warning.message) == figures
+        assert ("30.0 % of items against 20.0 %" in warning.message) == figures

@@ -24,7 +24,7 @@ WHERE w.cascade = ? AND w.held > 0 AND COALESCE(l.until, 0) > {now}"""
 
 
 class SharedBudget:
-    """One writer's part of a budget; all methods are called in a transaction.
+    """One writer's part of a budget; but for `settle`, methods are called in a transaction.
 
     Args:
         cascade, writer: whose it is.
@@ -47,6 +47,7 @@ class SharedBudget:
         self._clock = clock
         self._renewed = 0.0  # when the lease was last renewed, by the clock of this process
         self._holds = False
+        self.doubt: float | None = None  # what was held before a grant that may have been lost
 
     def begin(self, connection: Connection) -> None:
         """A process that begins holds nothing, whatever one of the same name held."""
@@ -59,6 +60,8 @@ class SharedBudget:
         cascade = self._key[0]
         if self.expired:
             self.begin(connection)
+        own = "SELECT held FROM stopwise_writers WHERE cascade = ? AND writer = ?"
+        self.doubt = connection.query(own, self._key)[0][0]
         spent = connection.query(
             "SELECT COALESCE(SUM(value), 0) FROM stopwise_counters"
             " WHERE cascade = ? AND counter = 'spent'",
@@ -73,6 +76,16 @@ class SharedBudget:
         )
         self._renew(connection)
         return max(part, 0.0)
+
+    def settle(self, connection: Connection) -> None:
+        """After a lost connection: take back a grant whose answer never arrived."""
+        if self.doubt is not None:
+            with connection.transaction():
+                connection.query(
+                    "UPDATE stopwise_writers SET held = ? WHERE cascade = ? AND writer = ?",
+                    (self.doubt, *self._key),
+                )
+            self.doubt = None
 
     def give_back(self, connection: Connection, part: float) -> None:
         """Return what was granted and not spent."""

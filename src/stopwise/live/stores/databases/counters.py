@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from stopwise.checks import StopwiseError, fail, parse_json_object, whole_number
 from stopwise.live.counters.layout import RECENT, layout_of
@@ -100,14 +100,14 @@ class SqlCounters:
         empty: Tally,
         watch: DriftWatch | None,
     ) -> list[DriftAlarm]:
-        """Count rounds of a segment; return the alarms that they raise.
+        """Count rounds of a segment, to be added by `add`; return the alarms that they raise.
 
         Args:
             connection: in a transaction.
             segment: of all of them.
             records: the rounds.
             change: the number of this change.
-            empty: counters at zero, which they are added to first.
+            empty: counters at zero, which they are added to.
             watch: where drift is watched for.
         """
         empty.apply(*records)
@@ -119,7 +119,6 @@ class SqlCounters:
                 (empty.discount ** len(records), self._cascade, segment, f"{RECENT}%"),
             )
         number, drift = self.touch(connection, segment, change)
-        self.add(connection, segment, empty)
         if watch is None:
             return []
         self._resume(watch, segment, number, drift)
@@ -136,19 +135,28 @@ class SqlCounters:
 
     def touch(self, connection: Connection, segment: str, change: int) -> tuple[object, object]:
         """Note that a segment has changed; return its place in the order of appearance."""
-        number, drift = connection.query(
-            "INSERT INTO stopwise_segments (cascade, segment, number, change)"
-            " SELECT ?, ?, COUNT(*) + 1, ? FROM stopwise_segments WHERE cascade = ?"
-            " ON CONFLICT (cascade, segment) DO UPDATE SET change = excluded.change"
+        found = connection.query(
+            "UPDATE stopwise_segments SET change = ? WHERE cascade = ? AND segment = ?"
             " RETURNING number, drift",
-            (self._cascade, segment, change, self._cascade),
-        )[0]
+            (change, self._cascade, segment),
+        )
+        if not found:  # only then are segments counted: there may be thousands
+            found = connection.query(
+                "INSERT INTO stopwise_segments (cascade, segment, number, change)"
+                " SELECT ?, ?, COUNT(*) + 1, ? FROM stopwise_segments WHERE cascade = ?"
+                " RETURNING number, drift",
+                (self._cascade, segment, change, self._cascade),
+            )
+        number, drift = found[0]
         return number, drift
 
-    def add(self, connection: Connection, segment: str, delta: Tally) -> None:
-        """Add counters to those of a segment, and to those of this hour."""
-        counters = delta.to_counters()
-        rows = [(self._cascade, segment, name, float(value)) for name, value in counters.items()]
+    def add(self, connection: Connection, deltas: Mapping[str, Tally]) -> None:
+        """Add counters to those of their segments, and to those of this hour."""
+        rows = [
+            (self._cascade, segment, name, float(value))
+            for segment, delta in deltas.items()
+            for name, value in delta.to_counters().items()
+        ]
         connection.many(ADD, rows)
         hour = int(time.time() // 3600)
         connection.many(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, names_settings
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
 from stopwise.live.stores.connection import Connection, Row, first_line
 from stopwise.live.stores.databases.database_connection import DatabaseConnection
@@ -51,6 +51,7 @@ class PostgresStore(SqlStore):
 
     now = "EXTRACT(EPOCH FROM clock_timestamp())"
 
+    @names_settings
     def __init__(
         self,
         url: str,

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from stopwise.checks import StopwiseError, parse_json_object
+from stopwise.checks import StopwiseError, fail, finite_number, parse_json_object
+from stopwise.live.limits import check_whole
 from stopwise.live.record import MOST_STAGES, RoundRecord
 from stopwise.live.stores.connection import Connection, Row
 
@@ -63,13 +64,29 @@ def read_rounds(
         last = tuple(rows[-1][:2])
 
 
-def read_hours(ask: Asking, cascade: str, segment: str | None) -> list[Mapping[str, Any]]:
-    """The counters of every hour (UTC), as records of segment, hour, counter and value."""
+def read_hours(
+    ask: Asking, cascade: str, where: str, segment: str | None
+) -> list[Mapping[str, Any]]:
+    """The counters of every hour (UTC), as records of segment, hour, counter and value.
+
+    Args:
+        ask: asks the database.
+        cascade: whose counters.
+        where: how the database is named in errors.
+        segment: of one segment alone.
+    """
     rows = ask(
         "SELECT segment, hour, counter, value FROM stopwise_hours WHERE cascade = ?"
         " AND (CAST(? AS TEXT) IS NULL OR segment = ?) ORDER BY hour, segment, counter",
         (cascade, segment, segment),
     )
+    for name, hour, counter, value in rows:
+        if not isinstance(name, str) or not isinstance(counter, str):
+            raise fail(f"{where}: counter", f"{name!r}, {counter!r}", "names in text")
+        check_whole(f"{where}: hour", hour)
+        accepted = "a finite number, 0 or more"
+        if finite_number(f"{where}: counter {counter!r}", value, accepted) < 0:
+            raise fail(f"{where}: counter {counter!r}", value, accepted)
     return [
         {"segment": name, "hour": 3600 * int(hour), "counter": counter, "value": value}
         for name, hour, counter, value in rows

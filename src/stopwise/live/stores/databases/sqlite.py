@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, fail, names_settings
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
 from stopwise.live.stores.connection import Connection
 from stopwise.live.stores.databases.migrating import migrate_first_version
@@ -58,6 +58,7 @@ class SqliteStore(SqlStore):
 
     now = "((julianday('now') - 2440587.5) * 86400.0)"
 
+    @names_settings
     def __init__(
         self,
         path: str | Path,

@@ -152,9 +152,9 @@ class SqlStore(ABC):
             assert self._rows is not None
             segments = self._rows.read(connection)
             begun = self._writer.begun(connection)
-            self._seen, others = self._writer.look(connection)
+            self._seen, others = self._writer.last_change(connection)
             if self._items is not None:
-                self._items.look(connection)
+                self._items.refresh(connection)
         for segment, values in segments.items():
             counters.set_tally(segment, values)
         # Rounds begun here and still open have numbers above those that the store knows.
@@ -181,10 +181,11 @@ class SqlStore(ABC):
                 by_segment: dict[str, list[RoundRecord]] = {r.segment: [] for r in fresh}
                 for record in counted:
                     by_segment[record.segment].append(record)
-                for segment, part in by_segment.items():
-                    alarms += rows.add_rounds(
-                        connection, segment, part, change, self._empty(), self._watch
-                    )
+                deltas = {segment: self._empty() for segment in by_segment}
+                for name, part in by_segment.items():
+                    delta = deltas[name]
+                    alarms += rows.add_rounds(connection, name, part, change, delta, self._watch)
+                rows.add(connection, deltas)
                 if self._keep_rounds:
                     outputs = self._keep_outputs
                     add_rounds(connection, self.cascade, counted, keep_outputs=outputs)
@@ -228,7 +229,7 @@ class SqlStore(ABC):
             with connection.transaction():
                 change = self._writer.next_change(connection, 0)
                 rows.touch(connection, segment, change)
-                rows.add(connection, segment, delta)
+                rows.add(connection, {segment: delta})
         except Exception as error:
             self._leave(error)
             raise
@@ -243,7 +244,7 @@ class SqlStore(ABC):
         try:
             with connection.transaction():
                 items.merge(connection, counts, self._writer.next_change(connection, 0))
-            items.look(connection)
+            items.refresh(connection)
         except Exception as error:
             self._leave(error)
             raise
@@ -270,6 +271,8 @@ class SqlStore(ABC):
         except Exception as error:
             self._leave(error)
             raise
+        finally:  # without a connection it is not known whether it was committed
+            shared.doubt = shared.doubt if self._connection is None else None
         self._others_wrote = True  # the number of this change was ours, but others' may be below it
         return part
 
@@ -302,7 +305,7 @@ class SqlStore(ABC):
     def changes(self) -> Changes | None:
         """The counters of the segments that anyone has changed since the last time."""
         if self._items is not None and self._items_moved:
-            self._items.look(self._connected())
+            self._items.refresh(self._connected())
             self._items_moved = False
         if not self._others_wrote:
             return None
@@ -323,9 +326,9 @@ class SqlStore(ABC):
             with connection.transaction(reading=True):
                 assert self._rows is not None
                 segments = self._rows.read_changed(connection, seen)
-                self._seen, others = self._writer.look(connection)
+                self._seen, others = self._writer.last_change(connection)
                 if self._items is not None:
-                    self._items.look(connection)
+                    self._items.refresh(connection)
         except Exception as error:
             self._seen = seen
             self._leave(error)
@@ -345,7 +348,7 @@ class SqlStore(ABC):
         """The counters of every hour (UTC), as records of segment, hour, counter and value."""
         connection = self.connect()
         try:
-            return read_hours(connection.query, self.cascade, segment)
+            return read_hours(connection.query, self.cascade, self.where, segment)
         finally:
             connection.close()
 
@@ -355,8 +358,11 @@ class SqlStore(ABC):
         if not self._in_use:
             raise StoreError(f"{self.where}: this store is closed")
         if self._connection is None:
-            self._connection = self.connect()
-            self.reclaim(self._connection)
+            connection = self.connect()
+            self.reclaim(connection)
+            if self._budget is not None:
+                self._budget.settle(connection)
+            self._connection = connection
         return self._connection
 
     def reclaim(self, connection: Connection) -> None:  # noqa: B027  # most need nothing

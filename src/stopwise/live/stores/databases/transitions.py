@@ -217,7 +217,7 @@ class SqlTransitions:
 
     # ---- reading ------------------------------------------------------------------------------
 
-    def look(self, connection: Connection) -> None:
+    def refresh(self, connection: Connection) -> None:
         """Tell what to decide by, if that has changed."""
         head = self._head(connection)
         if head.change == self._seen:

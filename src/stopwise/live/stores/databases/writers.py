@@ -90,7 +90,7 @@ class SqlWriter:
         )[0]
         return check_whole(f"{self._where}: begun", row[0])
 
-    def look(self, connection: Connection) -> tuple[int, int]:
+    def last_change(self, connection: Connection) -> tuple[int, int]:
         """The number of the last change, and how many rounds all others have finished."""
         change, total, own = connection.query(
             "SELECT c.change, c.rounds, w.rounds FROM stopwise_cascades c, stopwise_writers w"

@@ -19,7 +19,7 @@ from stopwise.live.stores.base import Changes, Store, StoreError
 from stopwise.live.stores.queueing.draining import drain_at_exit, forget
 from stopwise.live.stores.queueing.moments import QueuedMoments
 from stopwise.live.stores.queueing.thread import UNWRITTEN, let_store_go, run_queue
-from stopwise.live.stores.queueing.waiting import Result, WhenDone, closed_error, report_to_loop
+from stopwise.live.stores.queueing.waiting import Result, WhenDone, closed_error, reported
 from stopwise.live.watching.drift import DriftAlarm
 
 _LOG = logging.getLogger("stopwise.live")
@@ -75,6 +75,7 @@ class RoundQueue:
         self._moments = QueuedMoments()
         self._idle = True  # nothing was queued when the thread last looked
         self._takes = 0.0  # seconds that a write took lately
+        self._answered = time.monotonic()  # when a batch was last written
         self._in_a_row = 0
         self._retry_at = 0.0
 
@@ -130,9 +131,7 @@ class RoundQueue:
 
     async def wait_async(self, number: int) -> None:
         """The same without standing in the way of an event loop."""
-        report, future = report_to_loop()
-        self.when_kept(number, report)
-        await future
+        await reported(lambda report: self.when_kept(number, report))
 
     # ---- written behind, but not too far -----------------------------------------------------
 
@@ -145,21 +144,23 @@ class RoundQueue:
         if self.last <= self.kept or self.last_error is not None or self.closed:
             return 0.0
         waited = self.waited()
-        return 0.0 if waited > AWAY else max(0.0, waited - self.store.writing.seconds)
+        # A store that is far behind but goes on writing has answered.
+        unanswered = min(waited, time.monotonic() - self._answered)
+        return 0.0 if unanswered > AWAY else max(0.0, waited - self.store.writing.seconds)
 
-    def catch_up(self) -> None:
-        """Wait while a round is unwritten for longer than the flush interval.
+    def catch_up(self, number: int) -> None:
+        """Wait while a round is unwritten for longer than the flush interval, and this one is too.
 
         So that all rounds that a kill can cost have ended within one interval, however fast they
-        come and however slow the store is.
+        come and however slow the store is. One that is kept waits for no others that come later.
         """
-        while self._late:
+        while self.kept < number and self._late:
             with contextlib.suppress(StoreError):
                 self.wait(self.kept + 1, AWAY)
 
-    async def catch_up_async(self) -> None:
+    async def catch_up_async(self, number: int) -> None:
         """The same without standing in the way of an event loop."""
-        while self._late:
+        while self.kept < number and self._late:
             with contextlib.suppress(StoreError, TimeoutError):
                 await asyncio.wait_for(self.wait_async(self.kept + 1), AWAY)
 
@@ -221,10 +222,7 @@ class RoundQueue:
             raise error
 
     def own_store(self) -> None:
-        """From now on, let the store go when the learner is dropped without `close`.
-
-        That is after all rounds are written: until then this queue is kept alive.
-        """
+        """From now on, let the store go when the learner is dropped and all rounds are written."""
         self._at_end = weakref.finalize(self, let_store_go, weakref.ref(self.store))
         self._at_end.atexit = False  # then, rounds are still to be written
 
@@ -300,7 +298,7 @@ class RoundQueue:
         if self._waiting or waiting >= writing.rounds or writing.durability == "round":
             return 0.0
         # Begun early enough to be done in time, but never more than twice as often.
-        rest = max(writing.seconds - 2 * self._takes, writing.seconds / 2)
+        rest = max(writing.seconds - 2 * self._takes, 0.0)
         return max(rest - self.waited(), 0.0)
 
     def _write(self) -> None:
@@ -325,7 +323,8 @@ class RoundQueue:
         self._in_a_row = 0
         self.last_error = None
         self._moments.forget(last)
-        self._takes = max(time.monotonic() - begun, 0.9 * self._takes)
+        self._answered = time.monotonic()
+        self._takes = max(self._answered - begun, 0.9 * self._takes)
         if not self._draining:
             self._absorb(changes, alarms)
         self._report(None, last)

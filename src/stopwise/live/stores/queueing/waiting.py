@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from stopwise.live.interrupts import settling
 from stopwise.live.stores.base import StoreError
 
 WhenDone = Callable[[BaseException | None], None]
@@ -51,7 +52,7 @@ class Result:
 
 
 def closed_error() -> StoreError:
-    """What those are told who ask for something when the thread has ended.
+    """The error for whoever asks for something after the thread has ended.
 
     >>> closed_error()
     StoreError('store: this learner is closed')
@@ -59,22 +60,25 @@ def closed_error() -> StoreError:
     return StoreError("store: this learner is closed")
 
 
-def report_to_loop() -> tuple[WhenDone, asyncio.Future[None]]:
-    """A report that may come from any thread, and a future of this loop that it settles."""
+async def reported(ask: Callable[[WhenDone], None]) -> None:
+    """Await a report that may come from any thread, and raise the error that it tells of.
+
+    Args:
+        ask: called with what is to be called with the report.
+
+    >>> asyncio.run(reported(lambda report: report(None)))
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
+    settle = settling(future)
+    errors: list[BaseException] = []
 
-    def settle(error: BaseException | None) -> None:
-        if not future.done():
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
+    def report(error: BaseException | None) -> None:
+        if error is not None:
+            errors.append(error)
+        loop.call_soon_threadsafe(settle)
 
-    return lambda error: _in_loop(loop, settle, error), future
-
-
-def _in_loop(
-    loop: asyncio.AbstractEventLoop, settle: WhenDone, error: BaseException | None
-) -> None:
-    loop.call_soon_threadsafe(settle, error)
+    ask(report)
+    await future
+    for error in errors:
+        raise error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stopwise.logs.reading.databases import numbers
 from stopwise.logs.reading.databases.query import Query, frame_of, run
+from stopwise.logs.reading.labels import no_label
 from stopwise.logs.reading.log import COST_SUFFIX
 from stopwise.logs.settings import LogSettings
 
@@ -66,6 +67,11 @@ class Grouping:
             f" GROUP BY {', '.join(keys)}"
         )
         described, table = run(self.query, sql)
+        for at, stage in enumerate(self.stages):
+            place = keys.index(f"y{at}")
+            for row in table:
+                if isinstance(row[place], bytes | list | tuple | dict):
+                    raise no_label(stage, type(row[place]).__name__)
         return frame_of([name for name, _ in described], table)
 
     def steps(self, at: int) -> list[tuple[object, float, int]]:

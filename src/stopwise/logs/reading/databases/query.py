@@ -60,8 +60,8 @@ class Query:
 
     @property
     def bare(self) -> str:
-        """The SELECT as it can stand inside another."""
-        return self.sql.strip().rstrip(";")
+        """The SELECT as it can stand inside another; the line ends, and a comment with it."""
+        return self.sql.strip().rstrip(";") + "\n"
 
 
 def columns_of(query: Query, used: Collection[str]) -> dict[str, object]:

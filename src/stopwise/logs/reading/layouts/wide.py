@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError
 from stopwise.logs.reading.files import need_polars
+from stopwise.logs.reading.labels import no_label
 from stopwise.logs.reading.layouts.beside import beside_wide
 from stopwise.logs.reading.log import (
     COST_SUFFIX,
@@ -93,10 +94,7 @@ def _refuse_no_labels(types: dict[str, Any], stages: tuple[str, ...]) -> None:
     polars = need_polars()
     for stage in stages:
         if types[stage].is_nested() or types[stage] in (polars.Binary, polars.Object):
-            raise fail(
-                f"column {stage}", str(types[stage]),
-                "one label in each row (text, a number or a truth value), not lists or bytes",
-            )  # fmt: skip
+            raise no_label(stage, str(types[stage]))
 
 
 def _billing(types: dict[str, Any], stage: str, at: int, measured: bool) -> list[Any]:

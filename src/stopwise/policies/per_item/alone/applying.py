@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from stopwise.situations.whole_rows import WholeRows, path_keys
 
 @dataclass(frozen=True)
 class Followed:
-    """What following a rule came to.
+    """What happened to every item under a rule.
 
     Attributes:
         answered_by: for every item, the stage whose answer it has.
@@ -41,23 +41,56 @@ def follow(
     costs: Costs,
 ) -> Followed:
     """Send rows that have all outputs along the tables of a rule, from its first stage."""
-    count = len(rows)
-    answered_by = np.full(count, first, dtype=np.int64)
-    called = np.zeros((count, rows.stage_count), dtype=np.int64)
-    called[:, first] = 1
-    waiting: dict[StagePath, IntArray] = {(first,): np.arange(count)}
+    called = np.zeros((len(rows), rows.stage_count), dtype=np.int64)
+
+    def call(stage: int, items: IntArray) -> None:
+        called[items, stage] = 1
+
+    def keys_of(items: IntArray, path: StagePath) -> IntArray:
+        return path_keys(rows.where(items), path)
+
+    answered_by = send_along(tables, first, len(rows), call, keys_of)
+    return Followed(answered_by, called @ costs.per_stage, called)
+
+
+def send_along(
+    tables: Mapping[StagePath, KeyTable],
+    first: int,
+    number: int,
+    call: Callable[[int, IntArray], None],
+    keys_of: Callable[[IntArray, StagePath], IntArray],
+) -> IntArray:
+    """Send items along the tables of a rule; whose answer each has.
+
+    Args:
+        first: the stage that all of them call first.
+        number: how many items.
+        call: calls a stage on items.
+        keys_of: the situations of items after a path, all stages of which were called on them.
+
+    >>> calls = []
+    >>> tables = {(0,): ((0, {7: 1}),)}                    # from situation 7, on to stage 1
+    >>> send_along(tables, 0, 3, lambda stage, items: calls.append((stage, items.tolist())),
+    ...            lambda items, path: np.array([7, 5, 7]))
+    array([1, 0, 1])
+    >>> calls
+    [(0, [0, 1, 2]), (1, [0, 2])]
+    """
+    answered_by = np.full(number, first, dtype=np.int64)
+    everyone = np.arange(number)
+    call(first, everyone)
+    waiting: dict[StagePath, IntArray] = {(first,): everyone}
     while waiting:
         path, items = waiting.popitem()
         if path not in tables or not len(items):
             continue
-        keys = path_keys(rows.where(items), path)
-        goes = _decide(tables[path], keys, path[-1])
+        goes = _decide(tables[path], keys_of(items, path), path[-1])
         for stage in np.unique(goes[goes != path[-1]]).tolist():
             on = items[goes == stage]
             answered_by[on] = stage
-            called[on, stage] = 1
+            call(stage, on)
             waiting[(*path, stage)] = on
-    return Followed(answered_by, called @ costs.per_stage, called)
+    return answered_by
 
 
 def _decide(table: KeyTable, keys: IntArray, stop: int) -> IntArray:

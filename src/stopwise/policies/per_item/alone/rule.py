@@ -173,6 +173,13 @@ class AloneRule(FiledRule):
 
     # ---- keeping ------------------------------------------------------------------------------
 
+    def __reduce__(self) -> Any:
+        """What it was made from: all else follows. One that was read from a file is as it reads."""
+        if self.counts is None or self.held is None:
+            return type(self).from_dict, (self.to_dict(),)
+        made_from = (self.stages, self.counts, self.costs, self.reference, self.trust, self.first)
+        return _made_again, made_from
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         return {
@@ -234,6 +241,19 @@ class AloneRule(FiledRule):
 
 
 _FIELDS = ("binning", "first", "rows", "reads", "paths", "counts")
+
+
+def _made_again(
+    stages: tuple[str, ...],
+    counts: Transitions,
+    costs: Costs,
+    reference: str | int,
+    trust: float | None,
+    first: int,
+) -> AloneRule:
+    return AloneRule.from_counts(
+        stages, counts, costs, reference=reference, trust=trust, first=first
+    )
 
 
 def _check_tables(

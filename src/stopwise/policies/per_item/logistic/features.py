@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import FloatArray
-from stopwise.checks import fail, finite_number, known_keys
+from stopwise.checks import fail, finite_number, known_names
 
 MOST_VALUES = 16
 """How many values of a text feature are told apart; all others count as one."""
@@ -109,7 +109,7 @@ class FeatureColumn:
         >>> FeatureColumn.from_dict(column.to_dict()) == column
         True
         """
-        known_keys("feature", form, ("name", "means", "scales", "values", "vector"))
+        known_names("feature", form, ("name", "means", "scales", "values", "vector"))
         try:
             column = cls(
                 str(form["name"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import numpy as np
 
@@ -69,9 +70,7 @@ def fit_model(matrix: FloatArray, target: FloatArray, strength: float) -> Model:
 
 def library() -> str:
     """The library that fits, with its version, as a rule notes it."""
-    import sklearn
-
-    return f"scikit-learn {sklearn.__version__}"
+    return f"scikit-learn {version('scikit-learn')}"
 
 
 def _logistic(values: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Deciding per item where rounds are not held in one process: looks, and counts nothing.
+"""Deciding per item where rounds are not held in one process: keeps and counts nothing.
 
 A service hears of a round's outputs at different times and at different replicas; the round that is
 counted is made when all of it is known. What is in between is decided here, by the same rule.
@@ -14,7 +14,7 @@ from stopwise.live.round import Books, Round
 from stopwise.policies.per_item.rule import Rule, RuleDecision
 
 
-class ItemLook(NamedTuple):
+class ItemDecision(NamedTuple):
     """What the rule says of an item after some outputs.
 
     Attributes:
@@ -45,7 +45,7 @@ class DrawnItem(NamedTuple):
     features: Mapping[str, Any] | None = None
 
 
-class ItemLooker:
+class StatelessDecider:
     """Decides items by the rule that a learner has now. Safe to use from many threads.
 
     Args:
@@ -55,18 +55,18 @@ class ItemLooker:
 
     >>> from stopwise.live import Learner
     >>> learner = Learner({"small": 1, "large": 5}, "per-item", mistake_cost=20)
-    >>> looker = learner.looker
-    >>> looker.full_chance()                  # no rule yet: to the end
+    >>> decider = learner.item_decider
+    >>> decider.full_chance()                  # no rule yet: to the end
     1.0
     >>> for number in range(64):
-    ...     chance = looker.full_chance(0.05)
+    ...     chance = decider.full_chance(0.05)
     ...     label = "yes" if number % 4 else "no"
-    ...     found = looker.look([label, label])
+    ...     found = decider.decide([label, label])
     ...     item = DrawnItem(True, chance, found.stop)
     ...     round = learner.begin_drawn(1, 1.0, item=item)
     ...     round.observe(label); round.observe(label)
     ...     _ = round.end()
-    >>> looker.full_chance() < 1, looker.look(["yes"]).stop
+    >>> decider.full_chance() < 1, decider.decide(["yes"]).stop
     (True, 0)
     """
 
@@ -84,13 +84,13 @@ class ItemLooker:
         # What has ended elsewhere and is not counted here yet makes full runs a little likelier.
         return rate + (1 - rate) * (round.full_chance if round.path.by.decides else 1.0)
 
-    def look(
+    def decide(
         self,
         outputs: Sequence[Any],
         confidences: Sequence[float | None] | None = None,
         segment: str = "",
         features: Mapping[str, Any] | None = None,
-    ) -> ItemLook:
+    ) -> ItemDecision:
         """What the rule says after these outputs, None where a stage abstained or failed."""
         round = self._begin(segment)
         if features:
@@ -98,7 +98,7 @@ class ItemLooker:
         round.outputs.extend(outputs)
         round.confidences = list(confidences) if confidences is not None else None
         self._items.next_stage(round)
-        return ItemLook(
+        return ItemDecision(
             round.rule_depth, self._items.answering(round), tuple(self._items.explain(round))
         )
 
