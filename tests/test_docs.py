@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import typer
+from click.testing import CliRunner
 
 from stopwise.cli import build_app
 from stopwise.policies import registry
@@ -94,6 +95,17 @@ def test_the_commands_on_a_page_exist(page):
             known = {option for each in commands[name].params for option in each.opts}
             given = {word.partition("=")[0] for word in words if word.startswith("--")}
             assert given <= known | {"--help"}, line
+
+
+@pytest.mark.full_estimate
+def test_readme_shows_what_the_example_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    block = next(b for b in blocks(ROOT / "README.md", "console") if "analyze --example" in b)
+    command, _, shown = block.partition("\n")
+    shown = shown.partition("\n$ ")[0] + "\n"
+    printed = CliRunner().invoke(command_line(), shlex.split(command)[2:], terminal_width=100)
+    assert printed.exit_code == 0
+    assert same_output(shown, printed.output), printed.output
 
 
 def test_every_public_name_has_its_place_in_the_reference():

@@ -203,5 +203,5 @@ def test_the_page_says_which_stages_are_called(tmp_path):
     assert "Item by item, stages called alone" in page
     assert found.per_item_alone is not None
     rule = found.per_item_alone.rule
-    assert f"Every item calls {rule.stages[rule.first]} first." in page
+    assert f"Fitted on all rows, the rule calls {rule.stages[rule.first]} first:" in page
     assert all(line in page for line in rule.reads)

@@ -121,6 +121,8 @@ class AloneItems:
                 " mistake."
             )
         lines.append(reference(self.doubt, self.trust, base))
+        # The halves' rules, which the figures above are of, may begin at another stage than this.
+        lines.append(f"Fitted on all rows, the rule calls {self.stages[self.rule.first]} first:")
         return lines + list(self.rule.reads)
 
     def to_dict(self) -> dict[str, Any]:

@@ -44,13 +44,13 @@ def items_section(found: ItemAnalysis) -> str:
 
 def items_alone_section(found: AloneItems) -> str:
     """The same for stages that are called alone: what it costs, and which stages items call."""
-    first, *others = found.sentences()
     reads = found.rule.reads
+    first, *others, begins = (line for line in found.sentences() if line not in reads)
     parts = [f"<p><strong>{escape(first)}</strong></p>"]
-    parts += [f"<p>{escape(sentence)}</p>" for sentence in others if sentence not in reads]
+    parts += [f"<p>{escape(sentence)}</p>" for sentence in others]
     parts.append(_ways(found))
     parts.append("<h3>Which stages are called</h3>")
-    parts.append(f"<p>Every item calls {escape(found.stages[found.rule.first])} first.</p>")
+    parts.append(f"<p>{escape(begins)}</p>")
     parts.append(f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in reads)}</ul>")
     return section("Item by item, stages called alone", "".join(parts))
 
