@@ -195,6 +195,34 @@ def test_a_round_that_many_threads_end_at_once_is_counted_once(settings: dict[st
     assert len(ended) == learner.rounds == 50
 
 
+@pytest.mark.parametrize("abandoned", [False, True])
+def test_a_round_that_ends_without_the_lock_while_another_end_has_it_is_counted_once(
+    abandoned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = Learner(STAGES, "fixed:stage=0", mistake_cost=10)
+    books = learner._books
+    for _ in range(2):  # the first one is compared
+        round = learner.begin()
+        round.observe("yes")
+        if learner.rounds == 0:
+            round.end()
+
+    class EndsTheRound(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:
+            round.end()  # as another thread may, whenever a function is called
+            return super().get(name, default)
+
+    if abandoned:
+        monkeypatch.setattr(
+            type(books.ledger.keeper), "refusal", lambda keeper: round.end() and None
+        )
+    else:
+        books.counters.tallies = EndsTheRound(books.counters.tallies)
+    with pytest.raises(StopwiseError, match="has ended"):
+        books.finish(round, abandoned)
+    assert learner.rounds == 2
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"run_budget": 1e9}, {"mode": "shadow"}, {"policy": "uss-voi-anytime"}]
 )

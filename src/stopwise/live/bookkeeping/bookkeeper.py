@@ -201,8 +201,6 @@ class Bookkeeper:
         added, outcome = self.prefixes.read(round.outputs)
         ledger, renewed, held = self.ledger, None, 0.0
         with ledger.lock:
-            if round.ended:
-                _refuse_twice(round)
             counters, budgets, prices = ledger.counters, ledger.budgets, ledger.prices
             tally = counters.tallies.get(round.segment) or self._tally(round.segment)
             if self._measured or round.unusual:
@@ -215,7 +213,10 @@ class Bookkeeper:
             waiting = counters.pending if ordered else counters.quiet
             if self._limited:
                 held = budgets.held_without(round)
-            # Signal handlers run after calls: from here to `append`, all of it is done, or none.
+            # Signal handlers, and threads that end rounds without this lock, run after calls: from
+            # here to `append`, all of it is done, or none.
+            if round.ended:
+                _refuse_twice(round)
             if self._limited:
                 budgets.held = held
                 round.reserved = 0.0
@@ -285,7 +286,10 @@ class Bookkeeper:
                 self._count_item(round, record)
             held = budgets.held_without(round)
             record.writer = keeper.writer
-            # Signal handlers run after calls: from here to `append`, all of it is done, or none.
+            # Signal handlers, and threads that end rounds without this lock, run after calls: from
+            # here to `append`, all of it is done, or none.
+            if round.ended:
+                _refuse_twice(round)
             budgets.held = held
             round.reserved = 0.0
             round.record = record
