@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import deque
 from typing import Any, Protocol
 
 from stopwise.openai.errors import ProtocolError
@@ -14,7 +15,7 @@ from stopwise.service.cascades.recorder import Recorder
 from stopwise.service.cascades.reported_rounds import finished_of, of_this_epoch
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.spending import DAY, Spending
-from stopwise.service.cascades.verdicts import renew_headlines
+from stopwise.service.cascades.verdicts import renew_headline
 from stopwise.service.config.forms import FROM_FILE, MODES, Config, FromFile, Mode
 from stopwise.service.database.alarms import Alarms
 from stopwise.service.database.connection import open_database
@@ -34,6 +35,7 @@ LOG = logging.getLogger("stopwise.service")
 COMPARISON_SECONDS = 5.0
 """For how long stopping waits for calls that are only compared: nobody else does."""
 _JUDGED_EVERY = 20.0  # seconds between two verdicts for requests that are not counted
+_JUDGED_FOR = 0.5  # seconds of these that are made at once
 
 
 class UnderWay(Protocol):
@@ -115,6 +117,7 @@ class Service:
         self._stopping_since: float | None = None
         self._expired = 0.0
         self._judged = -_JUDGED_EVERY
+        self._to_judge: deque[tuple[RunningCascade, str | None]] = deque()
         self.example: RunningExample | None = None
         self.serving = False
 
@@ -187,16 +190,23 @@ class Service:
         if self.database.shared:
             for cascade in self.cascades.values():
                 cascade.learner.refresh()
-        if time.monotonic() - self._judged > _JUDGED_EVERY:
-            self._judged = time.monotonic()
-            for cascade in self.cascades.values():
-                if cascade.mode == "enforce":
-                    renew_headlines(self.rounds, cascade)
+        self._judge()
         if time.monotonic() - self._expired > 600:
             self._expired = time.monotonic()
             self.rounds.expire()
             self.replies.expire(time.time())
             self.give_up_rounds(time.time())
+
+    def _judge(self) -> None:
+        """Renew headlines, for half a second at most: modes and keys do not wait for estimates."""
+        if not self._to_judge and time.monotonic() - self._judged > _JUDGED_EVERY:
+            self._judged = time.monotonic()
+            enforced = [one for one in self.cascades.values() if one.mode == "enforce"]
+            self._to_judge += [(cascade, None) for cascade in enforced]
+            self._to_judge += [(one, name) for one in enforced for name in one.wanted_headlines()]
+        end = time.monotonic() + _JUDGED_FOR
+        while self._to_judge and time.monotonic() < end:
+            renew_headline(self.rounds, *self._to_judge.popleft())
 
     def give_up_rounds(self, now: float) -> None:
         """Count rounds that were begun over the API and that nobody ended for a day."""
@@ -272,7 +282,7 @@ class Service:
             self.trail.set_mode(cascade.name, old, new, who, reason, keep=kept is not None)
             cascade.mode, cascade.kept_mode = new, kept
         if new == "enforce":
-            renew_headlines(self.rounds, cascade)
+            renew_headline(self.rounds, cascade)
 
     def check_budget(self, key: Key) -> None:
         """Refuse a key that has spent what it may in a day, as far as this replica knows."""

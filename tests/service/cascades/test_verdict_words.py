@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import random
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -20,12 +21,15 @@ from stopwise.logs.reading.bills import Spread
 from stopwise.logs.reading.costs import PARTS, CostBounds, mean_bounds
 from stopwise.logs.reporting.headline import disagreement_sentence, headline, title_and_reason
 from stopwise.logs.reporting.words import pair_sentence
+from stopwise.service import core
 from stopwise.service.cascades.cost_bounds import _CURVES, mean_low, with_measured_costs
 from stopwise.service.cascades.counting import sums_of
 from stopwise.service.cascades.forms import Call, Finished, RequestDecision, Why
 from stopwise.service.cascades.reported_rounds import finished_of
+from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import judged_of
 from stopwise.service.core import Service
+from stopwise.service.database.rounds import Rounds
 from stopwise.service.http.access import LOCAL
 
 NAMES = ["rule", "model", "person"]
@@ -219,6 +223,42 @@ def test_requests_that_are_not_counted_go_to_the_stage_of_the_headline(
     assert cascade.uncounted("a segment that is new", "budget").depth == stages[reading]
     # The three are not all the same here, or this would show nothing.
     assert judged.verdict.recommended != judged.verdict.minimax_stage
+
+
+def test_headlines_are_renewed_of_segments_that_want_one_and_a_few_at_a_time(
+    make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is an estimate of a tenth of a second: with many, modes and keys would wait for them."""
+    _, service = make(models=NAMES, api_only=True, mode="enforce")
+    cascade = service.cascades["support"]
+    judged: list[str | None] = []
+
+    def renew(rounds: Rounds, found: RunningCascade, segment: str | None) -> None:
+        judged.append(segment)
+        found.headlines[segment] = 0 if segment == "mail" else 1
+        time.sleep(0.03)
+
+    monkeypatch.setattr(core, "renew_headline", renew)
+    monkeypatch.setattr(core, "_JUDGED_EVERY", 0.0)
+    for _ in range(3):
+        service._judge()
+    assert set(judged) == {None}  # nobody wants that of a segment
+    assert cascade.uncounted("mail", "budget").depth == 1  # as all, until it has its own
+    judged.clear()
+    for _ in range(4):
+        service._judge()
+    assert judged.count("mail") == 1
+    assert cascade.uncounted("mail", "budget").depth == 0
+    monkeypatch.setattr(core, "_JUDGED_FOR", 0.05)
+    for number in range(40):
+        cascade.uncounted(str(number), "budget")
+    service._judge()
+    judged.clear()
+    service._judge()
+    assert len(judged) in (1, 2)
+    while service._to_judge:
+        service._judge()
+    assert {str(number) for number in range(40)} <= set(cascade.headlines)
 
 
 def test_where_requests_stop_before_the_last_stage_the_stages_up_to_there_are_judged(

@@ -54,8 +54,10 @@ class RunningCascade:
         trail.begin_epoch(config.name, self.epoch, json.dumps(meaning, sort_keys=True))
         self.mode: Mode = config.mode
         self.kept_mode: Mode | None = None  # set while the service ran: then the file's is not used
-        # The stage of the headline of each segment, and of all (None): renewed now and then.
+        # The stage of the headline of all (None), and of segments of which it was wanted: renewed
+        # now and then.
         self.headlines: dict[str | None, int] = {}
+        self._wanted: set[str] = set()
         self._spending = spending
         self._beside = RowsBeside(
             config.name,
@@ -202,8 +204,16 @@ class RunningCascade:
 
         By the segment's own evidence, else by that of all; until there is a headline, `run_to`.
         """
+        with self._lock:
+            self._wanted.add(segment)
         known = self.headlines.get(segment, self.headlines.get(None))
         return self.config.run_to if known is None else known
+
+    def wanted_headlines(self) -> tuple[str, ...]:
+        """The segments of which a headline was wanted since this was last asked."""
+        with self._lock:
+            wanted, self._wanted = self._wanted, set()
+        return tuple(sorted(wanted))
 
     def _beyond_budget(self) -> bool:
         budget = self.config.comparison_budget

@@ -214,18 +214,18 @@ def patterns_of(stages: tuple[str, ...], sums: Mapping[str, float]) -> PatternCo
     )
 
 
-def renew_headlines(rounds: Rounds, cascade: RunningCascade) -> None:
-    """Let the cascade know the stage of the headline, of all requests and of each segment.
+def renew_headline(rounds: Rounds, cascade: RunningCascade, segment: str | None = None) -> None:
+    """Let the cascade know the stage of the headline, of a segment or of all requests.
 
-    It reads tables and estimates, so it is not done where requests wait.
+    It reads tables and estimates, a tenth of a second or more, so it is not done where requests
+    wait.
     """
-    found: dict[str | None, int] = {}
-    for segment in (None, *cascade.learner.segments):
-        sums = rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
-        judged = judged_of(cascade, sums, segment)
-        if judged is not None:
-            found[segment] = judged.stage
-    cascade.headlines = found
+    sums = rounds.sums(cascade.name, epoch=cascade.epoch, segment=segment)
+    judged = judged_of(cascade, sums, segment)
+    if judged is None:
+        cascade.headlines.pop(segment, None)
+    else:
+        cascade.headlines[segment] = judged.stage
 
 
 def sentence_of(
