@@ -52,6 +52,38 @@ def start(tmp_path: Path, listen: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+def test_the_first_stream_loads_nothing(tmp_path: Path) -> None:
+    """A module that is loaded while requests wait holds all of them up."""
+    code = f"""
+import asyncio, sys
+from pathlib import Path
+from starlette.responses import StreamingResponse
+from stopwise.service.app import make_app
+from stopwise.service.config.reading import read_config
+from stopwise.service.core import Service
+
+async def chunks():
+    yield b"one"
+
+async def nothing(*message):
+    await asyncio.sleep(0)
+    return {{"type": "http.disconnect"}}
+
+async def main():
+    app = make_app(Service(read_config(Path({config(tmp_path, "127.0.0.1:1")!r}))))
+    async with app.router.lifespan_context(app):
+        before = set(sys.modules)
+        await StreamingResponse(chunks())({{"type": "http"}}, nothing, nothing)
+        print(sorted(set(sys.modules) - before))
+
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\n"
+
+
 def test_serve_starts_answers_and_stops(tmp_path: Path, free_port: int) -> None:
     process = start(tmp_path, f"127.0.0.1:{free_port}")
     try:

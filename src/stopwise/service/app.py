@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio import create_task_group
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -51,6 +52,9 @@ def make_app(service: Service) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        # Loads what starlette streams with: the first stream would hold up all requests for it.
+        async with create_task_group():
+            pass
         await service.start()
         try:
             yield
