@@ -218,11 +218,13 @@ class Round:
             # after calls: from the call of `tuple` to `append`, all of it is done, or none.
             try:
                 added, outcome = books.prefixes.known[tuple(outputs)]
+                if books.watched and added.pairs:
+                    counters = books.ledger.counters
+                    if len(counters.pending) + 1 >= counters.unwatched:
+                        return books.finish(self, False, wait)  # a bet is to be looked at
                 counters = books.ledger.counters
                 tally = counters.tallies[self.segment]
             except (KeyError, TypeError):
-                return books.finish(self, False, wait)
-            if added.pairs and books.watched:
                 return books.finish(self, False, wait)
             if outcome[0] is outputs[-1] and not self.ended:  # 1 and True are one prefix
                 waiting = counters.pending if added.pairs or counters.ordered else counters.quiet

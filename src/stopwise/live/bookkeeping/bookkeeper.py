@@ -226,10 +226,8 @@ class Bookkeeper:
             round.ended_with = outcome
             round.__class__ = Round
             waiting.append((tally, added, round.advised))
-            if ledger.watch is not None and added.pairs:
-                alarms = ledger.watch.observe(round.segment, added.pairs)
-                if alarms:
-                    ledger.listeners.note(alarms)
+            if self.watched and len(counters.pending) >= counters.unwatched:
+                ledger.show_watch()
         if ledger.listeners.news:
             ledger.listeners.tell_alarms()
         if self.heard:
