@@ -24,10 +24,21 @@ BILLED = 2
 """What `Round.unusual` is where calls reported what they cost, and nothing else is to be said."""
 
 
+class HeldBack(Protocol):
+    """What ending a round the short way needs of budgets; see `Budgets`."""
+
+    held: float
+    parents: int
+
+
 class CountedIn(Protocol):
     """What ending a round the short way needs of those who count it."""
 
     counters: SegmentCounters
+
+    @property
+    def budgets(self) -> HeldBack:
+        """What is held back for open rounds."""
 
 
 class Books(Protocol):
@@ -228,6 +239,14 @@ class Round:
                 return books.finish(self, False, wait)
             if outcome[0] is outputs[-1] and not self.ended:  # 1 and True are one prefix
                 waiting = counters.pending if added.pairs or counters.ordered else counters.quiet
+                if self.reserved:
+                    budgets = books.ledger.budgets
+                    if self.sequence <= budgets.parents:
+                        return books.finish(self, False, wait)
+                    held = budgets.held - self.reserved
+                    budgets.held = held if held > 0.0 else 0.0
+                    self.reserved = 0.0
+                    counters.pending_cost += outcome[2]
                 self.ended_with = outcome
                 self.__class__ = Round
                 waiting.append((tally, added, self.advised))

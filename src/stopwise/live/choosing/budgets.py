@@ -165,10 +165,9 @@ class Budgets:
             round.reserved += cost
             self.held += cost
 
-    def held_without(self, round: Round) -> float:
-        """What is held back for all other rounds: to be set when a round ends, as one step."""
-        held = self.held if round.sequence <= self.parents else self.held - round.reserved
-        return held if held > 0.0 else 0.0
+    def held_for(self, round: Round) -> float:
+        """What of `held` is for a round: to be taken off when it ends, as one step."""
+        return 0.0 if round.sequence <= self.parents else round.reserved
 
     def after_fork_in_child(self, begun: int) -> None:
         """Hold nothing back for the rounds that were begun until now: the parent ends them."""
