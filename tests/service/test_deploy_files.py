@@ -106,8 +106,16 @@ def test_the_compose_file() -> None:
     # Only this machine reaches the front; replicas and database have no port outside.
     assert services["front"]["ports"] == ["127.0.0.1:8600:8600"]
     assert not [name for name in services if name != "front" and "ports" in services[name]]
-    for name in replicas:
-        assert f"--to {name}:8600" in services["front"]["command"]
+    # The balancer knows all replicas, and hands what one did not take to another.
+    (mounted,) = services["front"]["volumes"]
+    assert mounted == "./Caddyfile:/etc/caddy/Caddyfile:ro"
+    balancer = (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
+    (proxied,) = re.findall(r"reverse_proxy (.*) \{", balancer)
+    assert proxied.split() == [f"{name}:8600" for name in replicas]
+    assert re.search(r"lb_try_duration [1-9]", balancer)
+    assert "health_uri /healthz" in balancer  # not /readyz: without the database answers go on
+    (said,) = re.findall(r"respond `(.*)` \{http.error.status_code\}", balancer)
+    assert json.loads(said)["error"].keys() == {"message", "type", "param", "code"}
     assert "pg_isready -U stopwise" in services["postgres"]["healthcheck"]["test"][1]
     assert "postgresql://stopwise@postgres/stopwise" in config
     # Long enough for what is under way.
