@@ -34,9 +34,9 @@ def audit_of(
 ) -> Audit | None:
     """Where the audit of these rounds stands; None while no round tells of every stage.
 
-    The rounds are those that had ended when the first label was given: a sample that keeps growing
-    could not be put into one random order. That order is a keyed hash of the round's id, so that
-    all replicas ask for the same next label.
+    Its order is a keyed hash of the round's id: random, the same at all replicas, and such that
+    rounds that are added take places among the others at random. Labels count up to the first
+    round in this order that has none.
 
     Args:
         costs: of the stages, as the verdict has them.

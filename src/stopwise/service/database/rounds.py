@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ from typing import Any
 
 from stopwise.service.database.connection import Database
 from stopwise.service.database.writing import DAY_HOURS, HOUR, Entry, budget_name, write_entries
+
+_PART = 5000  # rows that are read at once
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,34 @@ class Rounds:
             (cascade, epoch, after[0], after[0], after[1], limit),
         )
         return [StoredRound(row[0], row[1], row[2], json.loads(row[3])) for row in rows]
+
+    def before(
+        self, cascade: str, epoch: str, until: float, *, since: float = 0.0, limit: int = 1000
+    ) -> list[StoredRound]:
+        """The last rounds up to a time, in the order of time; read in parts."""
+        rows: list[tuple[Any, ...]] = []
+        last = math.nextafter(until, math.inf), ""
+        while len(rows) < limit:
+            part = self._database.rows(
+                "SELECT id, segment, at, form FROM rounds WHERE cascade_name = ? AND epoch = ?"
+                " AND at >= ? AND (at < ? OR (at = ? AND id < ?))"
+                " ORDER BY at DESC, id DESC LIMIT ?",
+                (cascade, epoch, since, last[0], last[0], last[1], min(_PART, limit - len(rows))),
+            )
+            rows += part
+            if len(part) < _PART:
+                break
+            last = part[-1][2], part[-1][0]
+        return [StoredRound(row[0], row[1], row[2], json.loads(row[3])) for row in reversed(rows)]
+
+    def complete_at(self, cascade: str, epoch: str, number: int) -> float | None:
+        """When the round came, by its number, that all stages answered; None if it has not yet."""
+        rows = self._database.rows(
+            "SELECT at FROM rounds WHERE cascade_name = ? AND epoch = ? AND complete = 1"
+            " ORDER BY at LIMIT 1 OFFSET ?",
+            (cascade, epoch, number - 1),
+        )
+        return float(rows[0][0]) if rows else None
 
     def latest(
         self, cascade: str, epoch: str, segment: str | None, limit: int

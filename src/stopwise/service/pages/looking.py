@@ -21,7 +21,7 @@ from stopwise.service.views.cascades import cascade_lines
 from stopwise.service.views.disagreements import disagreements_view
 from stopwise.service.views.health import health_view
 from stopwise.service.views.keys import keys_view
-from stopwise.service.views.labels import labels_view
+from stopwise.service.views.labels import FEWEST, labels_view
 from stopwise.service.views.modes import mode_view
 from stopwise.service.views.savings import savings_view
 
@@ -96,7 +96,9 @@ async def labels(request: Request) -> Response:
     """Page 5: the next item to label."""
     service, found = find(request)
     blind = request.query_params.get("blind", "1") != "0"
-    return await page(request, "labels.html", lambda: labels_view(service, found, blind=blind))
+    return await page(
+        request, "labels.html", lambda: labels_view(service, found, blind=blind), fewest=FEWEST
+    )
 
 
 @shown

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,13 +13,15 @@ from stopwise.logs.settings import LogSettings
 from stopwise.service.cascades.auditing import audit_of
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import costs_now, judged_of
-from stopwise.service.database.rounds import StoredRound
+from stopwise.service.database.labels import Label
 from stopwise.service.views.disagreements import SideBySide, side_by_side
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
 
 _MOST = 50_000
+FEWEST = 500
+"""How many rounds that all stages answered there have to be before a label fixes the sample."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class LabelsView:
     Attributes:
         settled: whether one stage is left; `best` is that one, and `why` says what that rests on.
         in_question: stages that may still be the best.
+        rounds: what is settled is settled of these: how many there are in the audit.
         labelled: how many labels there are; `left`: at most how many more settle everything;
             `expected`: about how many settle it in all, by the estimate of the verdict, if known.
         findings: (shallow, deep, "deeper pays" | "shallower is enough" | "open", labels used); what
@@ -50,6 +55,7 @@ class LabelsView:
     best: str | None
     why: str
     in_question: tuple[str, ...]
+    rounds: int
     labelled: int
     left: int
     expected: int | None
@@ -66,7 +72,7 @@ def labels_view(service: Service, cascade: RunningCascade, *, blind: bool = True
     names = cascade.config.stage_names
     if audit is None:
         return LabelsView(
-            cascade.name, False, None, "", names, 0, 0, None, (), None, (), blind, 0
+            cascade.name, False, None, "", names, 0, 0, 0, None, (), None, (), blind, 0
         )  # fmt: skip
     item, gone = None, 0
     for round_id in audit.to_label:
@@ -81,6 +87,7 @@ def labels_view(service: Service, cascade: RunningCascade, *, blind: bool = True
         best=None if audit.best is None else names[audit.best],
         why=why_settled(audit, LogSettings.level) if audit.settled else "",
         in_question=tuple(names[stage] for stage in audit.in_question),
+        rounds=audit.items,
         labelled=audit.labels,
         left=0 if audit.settled else max(0, audit.worth_labelling - audit.labels),
         expected=None if audit.settled else _expected(service, cascade),
@@ -106,19 +113,48 @@ def _expected(service: Service, cascade: RunningCascade) -> int | None:
 
 
 def current_audit(service: Service, cascade: RunningCascade) -> Audit | None:
-    """The audit over the rounds that had ended when the first label was given."""
+    """The audit over the rounds that had begun when its first label was given.
+
+    A label that comes while there are few rounds does not fix them: what is settled of eight rounds
+    says nothing of the next thousand. Until there are enough, and a label, it is over the rounds so
+    far. Where texts are kept, it is over rounds whose texts were still there; when these are gone
+    before anything is settled, it begins again.
+    """
     # A label of an earlier epoch is older than every round of this one: it would end the sample
     # before it begins.
     labels = service.labels.all(cascade.name, cascade.epoch)
-    until = min((label.at for label in labels.values()), default=None)
-    rounds: list[StoredRound] = []
-    after = (0.0, "")
-    while len(rounds) < _MOST:
-        part = service.rounds.rounds(cascade.name, cascade.epoch, after=after, limit=5000)
-        rounds += [stored for stored in part if until is None or stored.at <= until]
-        if len(part) < 5000 or len(rounds) < len(part):
-            break
-        after = (part[-1].at, part[-1].id)
+    fixing = _fixing(service, cascade, labels)
+    audit = _audit_until(service, cascade, labels, min(fixing, default=None))
+    gone = time.time() - service.rounds.keep_seconds
+    if (
+        audit is not None
+        and not audit.settled
+        and _texts_are_kept(service)
+        and min(fixing, default=gone) < gone
+    ):
+        later = [at for at in fixing if at >= gone]
+        audit = _audit_until(service, cascade, labels, min(later, default=None))
+    return audit
+
+
+def _fixing(
+    service: Service, cascade: RunningCascade, labels: Mapping[str, Label]
+) -> tuple[float, ...]:
+    """When labels were given that fix the sample."""
+    enough = service.rounds.complete_at(cascade.name, cascade.epoch, FEWEST)
+    return () if enough is None else tuple(one.at for one in labels.values() if one.at >= enough)
+
+
+def _texts_are_kept(service: Service) -> bool:
+    return service.config.server.keep != "nothing"
+
+
+def _audit_until(
+    service: Service, cascade: RunningCascade, labels: Mapping[str, Label], until: float | None
+) -> Audit | None:
+    end = time.time() if until is None else until
+    since = end - service.rounds.keep_seconds if _texts_are_kept(service) else 0.0
+    rounds = service.rounds.before(cascade.name, cascade.epoch, end, since=since, limit=_MOST)
     sums = service.rounds.sums(cascade.name, epoch=cascade.epoch)
     secret = service.trail.secret("audit")
     return audit_of(cascade, rounds, labels, costs=costs_now(cascade, sums), secret=secret)
