@@ -251,6 +251,20 @@ def names_fields(cls: type[_C]) -> type[_C]:
     return cls
 
 
+def parse_toml(what: str, text: str) -> dict[str, Any]:
+    """Parse TOML, or say in one line what is wrong with it.
+
+    >>> parse_toml("grid", "seeds = [1, 2]")["seeds"]
+    [1, 2]
+    """
+    import tomllib  # of use where a file of settings is read, and not to `import stopwise`
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StopwiseError(f"{what}: this is not TOML ({error})") from None
+
+
 def parse_json_object(what: str, text: str | bytes) -> Mapping[str, Any]:
     """Parse JSON that must be one object, without duplicate keys.
 
