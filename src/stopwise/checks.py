@@ -112,6 +112,16 @@ def any_of(words: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+def one_among(value: object, words: Sequence[str]) -> str:
+    """Words that would be accepted in the place of a value, and which of them is the nearest.
+
+    >>> print(one_among("goon", ["go on", "mistake"]))
+    'go on' or 'mistake' (did you mean 'go on'?)
+    """
+    near = difflib.get_close_matches(str(value), words, 1)
+    return any_of(words) + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
 def one_of(field: str, value: object, choices: Sequence[_T]) -> _T:
     """Return `value` if it is one of a few words.
 
@@ -125,8 +135,7 @@ def one_of(field: str, value: object, choices: Sequence[_T]) -> _T:
     for choice in choices:
         if isinstance(value, str) and value == choice:
             return choice
-    near = difflib.get_close_matches(str(value), choices, 1)
-    raise fail(field, value, any_of(choices) + (f" (did you mean {near[0]!r}?)" if near else ""))
+    raise fail(field, value, one_among(value, choices))
 
 
 def known_version(form: Mapping[str, Any], version: int, *, needed: bool = False) -> None:
@@ -249,6 +258,26 @@ def names_fields(cls: type[_C]) -> type[_C]:
     """
     cls.__init__ = names_settings(cls.__init__)  # type: ignore[method-assign]
     return cls
+
+
+def names_settings_of(*methods: str) -> Callable[[type[_C]], type[_C]]:
+    """Decorate a class: the keywords of these methods are settings too.
+
+    >>> @names_settings_of("report")
+    ... class Learner:
+    ...     def report(self, segment=None): ...
+    >>> Learner().report(segmnet="night")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: report: unknown setting 'segmnet'; did you mean 'segment'?
+    """
+
+    def decorate(cls: type[_C]) -> type[_C]:
+        for method in methods:
+            setattr(cls, method, names_settings(vars(cls)[method]))
+        return cls
+
+    return decorate
 
 
 def parse_toml(what: str, text: str) -> dict[str, Any]:

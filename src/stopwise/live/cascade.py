@@ -7,7 +7,15 @@ from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
-from stopwise.checks import StopwiseError, fail, known_names, one_of, positive_number, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    known_names,
+    names_settings_of,
+    one_of,
+    positive_number,
+    whole_number,
+)
 from stopwise.live.batching.answers import Answers, AsyncAnswers
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.calls import BatchCalls
@@ -34,6 +42,7 @@ CostSource = Literal["known", "reported", "clock", "elapsed"]
 _CLOCKS: Mapping[str, Clock] = {"clock": "work", "elapsed": "elapsed"}
 
 
+@names_settings_of("answer_many", "answer_many_async")
 class Cascade:
     """Stages from cheap to expensive, and a learner that decides how many of them an item needs.
 

@@ -9,7 +9,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stopwise.checks import StopwiseError, fail, known_names, parse_toml, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    known_names,
+    names_fields,
+    names_settings,
+    parse_toml,
+    whole_number,
+)
 from stopwise.policies.registry import make_policy
 from stopwise.problem import Problem
 from stopwise.simulation.engines import EngineName, check_engine
@@ -32,6 +40,7 @@ class Cell:
     seed: int
 
 
+@names_fields
 @dataclass(frozen=True)
 class Sweep:
     """What GRID.toml asks for, checked and complete.
@@ -85,6 +94,7 @@ def digest(problem: Problem) -> str:
     return hashlib.sha256(problem.to_json().encode()).hexdigest()[:16]
 
 
+@names_settings
 def read_sweep(
     text: str, folder: Path, named: Callable[[str], Problem | None] = lambda name: None
 ) -> Sweep:

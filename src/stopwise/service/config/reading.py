@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from stopwise.abstentions import ABSTENTIONS, Abstentions, as_abstentions
-from stopwise.checks import StopwiseError, any_of, fail, parse_toml
+from stopwise.checks import StopwiseError, fail, one_among, parse_toml
 from stopwise.logs.settings import READINGS
 from stopwise.openai.comparators import parse_comparator
 from stopwise.policies.per_item.policy import PerItem
@@ -200,7 +200,7 @@ def _abstentions(where: str, table: Table) -> Abstentions:
     try:
         return as_abstentions(given)
     except StopwiseError:
-        raise fail(f"{where}.abstentions", given, any_of(ABSTENTIONS)) from None
+        raise fail(f"{where}.abstentions", given, one_among(given, ABSTENTIONS)) from None
 
 
 def _check_abstentions(where: str, config: CascadeConfig) -> None:
