@@ -141,3 +141,9 @@ def test_a_misspelt_choice_is_told_the_nearest(choose, nearest):
 def test_a_simulation_needs_a_problem():
     with pytest.raises(StopwiseError, match="problem: got 'pima', but need a Problem"):
         sw.simulate("pima", "uss-ts", horizon=10, replications=1)
+
+
+@pytest.mark.parametrize("codes", [[[0.5, 1]], [[np.nan, 1]], [["a", "b"]], [[0, 1], [1]]])
+def test_an_estimate_takes_no_codes_that_are_none(codes):
+    with pytest.raises(StopwiseError, match="codes: got"):
+        sw.estimating.plurality(codes)

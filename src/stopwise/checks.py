@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -100,6 +101,30 @@ def whole_number(field: str, value: object, *, least: int | None) -> int:
     if number != int(number) or (least is not None and number < least):
         raise fail(field, value, accepted)
     return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def whole_numbers(field: str, values: ArrayLike, accepted: str) -> NDArray[np.int64]:
+    """Return an array of whole numbers, each as it was: nothing is cut, and none wraps around.
+
+    >>> whole_numbers("codes", [[0, 1.0]], "a table of whole numbers")
+    array([[0, 1]])
+    >>> whole_numbers("codes", [[0, 1.5]], "a table of whole numbers")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: codes: got [[0, 1.5]], but need a table of whole numbers
+    """
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "ib":
+            return given.astype(np.int64, copy=False)
+        if given.dtype.kind in "uf":
+            with np.errstate(invalid="ignore"):  # nan and infinity become something else: refused
+                whole = given.astype(np.int64)
+            if np.array_equal(whole, given) and (whole < 0).sum() == (given < 0).sum():
+                return whole
+    except ValueError:  # rows of different lengths
+        pass
+    raise fail(field, values, accepted)
 
 
 def any_of(words: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from stopwise.checks import (
     names_settings,
     parse_json_object,
     whole_number,
+    whole_numbers,
 )
 
 Counts = NDArray[np.int64 | np.float64]
@@ -291,7 +292,7 @@ class Evidence:
 def _code_table(codes: ArrayLike) -> NDArray[np.int64]:
     """Codes as they are: cut to whole numbers, 1.5 and 1 would agree."""
     accepted = "a table of whole numbers: rounds x stages"
-    table = _whole_numbers("codes", codes, accepted)
+    table = whole_numbers("codes", codes, accepted)
     if table.ndim != 2:
         raise fail("codes", codes, accepted)
     return table
@@ -301,28 +302,10 @@ def _numbers_of_rows(number: ArrayLike | None, rows: int) -> NDArray[np.int64] |
     if number is None:
         return None
     accepted = f"{rows} whole numbers from 0 to {_MOST}, one for each row of codes"
-    numbers = _whole_numbers("number", number, accepted)
+    numbers = whole_numbers("number", number, accepted)
     if numbers.shape != (rows,) or (rows and not 0 <= numbers.min() <= numbers.max() <= _MOST):
         raise fail("number", number, accepted)
     return numbers
-
-
-def _whole_numbers(field: str, values: ArrayLike, accepted: str) -> NDArray[np.int64]:
-    """Values as 64-bit whole numbers, each as it was."""
-    try:
-        given = np.asarray(values)
-        if given.dtype.kind in "ib":
-            return given.astype(np.int64, copy=False)
-        if given.dtype.kind in "uf":
-            with np.errstate(
-                invalid="ignore"
-            ):  # no number and infinity differ from what they become
-                whole = given.astype(np.int64)
-            if np.array_equal(whole, given) and (whole < 0).sum() == (given < 0).sum():
-                return whole
-    except ValueError:  # rows of different lengths
-        pass
-    raise fail(field, values, accepted)
 
 
 def _count_table(field: str, values: ArrayLike) -> Counts:

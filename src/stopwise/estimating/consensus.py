@@ -21,6 +21,7 @@ from stopwise.arrays import FloatArray, IntArray
 from stopwise.checks import (
     fail,
     names_settings,
+    whole_numbers,
 )
 
 COPY_SHARE = 0.25
@@ -200,7 +201,7 @@ class Groups:
 
 def as_codes(codes: ArrayLike) -> IntArray:
     """Outputs as a table of whole numbers."""
-    table = np.asarray(codes, dtype=np.int64)
+    table = whole_numbers("codes", codes, "a table of whole numbers: items x stages")
     if table.ndim != 2 or table.shape[1] < 2 or not len(table):
         raise fail("codes", f"a table of shape {table.shape}", "one row or more, and two stages")
     return table
