@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -130,7 +131,7 @@ def test_refused_json(text, message):
         (lambda: as_abstentions("goon"), "go on"),
         (lambda: sw.Learner({"rule": 0, "model": 1}, mode="shadow", run_to="modle"), "model"),
         (lambda: sw.paper.problem("pima", 3, "calibratd"), "calibrated"),
-        (lambda: sw.Learner([0, 1]).best_stage(reading="estimatd"), "estimated"),
+        (lambda: cast(Any, sw.Learner([0, 1])).best_stage(reading="estimatd"), "estimated"),
     ],
 )
 def test_a_misspelt_choice_is_told_the_nearest(choose, nearest):

@@ -102,7 +102,7 @@ def test_what_is_wrong_with_a_file_that_is_read(tmp_path):
     for name, wrong in [
         ("none.json", "there is no such file"),
         ("", "this is a folder, but need a file"),
-        ("latin.json", "this is not a text file (UTF-8)"),
+        ("latin.json", "this is not text in UTF-8; save it as UTF-8"),
         ("a\0b", "cannot be read (embedded null byte)"),
     ]:
         path = tmp_path / name if name else tmp_path

@@ -33,7 +33,7 @@ def read_whole(path: str | Path, what: str = "") -> str:
     except IsADirectoryError:
         raise StopwiseError(f"{named}: this is a folder, but need a file") from None
     except UnicodeDecodeError:
-        raise StopwiseError(f"{named}: this is not a text file (UTF-8)") from None
+        raise StopwiseError(f"{named}: this is not text in UTF-8; save it as UTF-8") from None
     except OSError as error:
         raise StopwiseError(f"{named}: cannot be read ({error.strerror})") from None
     except ValueError as error:  # a name that no file can have
