@@ -138,11 +138,11 @@ class WholeRows:
         kept = self.where(some)
         return WholeRows(kept.groups, kept.confidence, kept.label, kept.cell, number[some])
 
-    def told_apart(self) -> WholeRows:
+    def without_last_confidence(self) -> WholeRows:
         """The same rows, those together that a rule cannot tell apart: by the last's confidence.
 
         >>> both = {whole_key([0, 1], [15, at], [2], 0): 2 for at in (3, 4)}
-        >>> WholeRows.of_counts(both, 2).told_apart().number.tolist()
+        >>> WholeRows.of_counts(both, 2).without_last_confidence().number.tolist()
         [4.0]
         """
         found: dict[tuple[int, int], int] = {}

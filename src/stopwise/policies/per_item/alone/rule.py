@@ -113,7 +113,7 @@ class AloneRule(FiledRule):
         if ends.ends:
             ends.ends = rows.moves_to_end()
         held = hold_against(ends, reference, trust)
-        rows = rows.told_apart()
+        rows = rows.without_last_confidence()
         if first is None:
             first = first_choice(held_out_values(rows, held, costs))
         elif not 0 <= first < len(stages):
