@@ -28,13 +28,13 @@ REFERENCES = ("auto", "last", "consensus")
 TRUST = 0.7
 """The share of differences from the last stage that are net gains, where nothing tells."""
 
-DOUBT_OF_THREE = (0.0, 0.12, 0.35)
+DOUBT_OF_THREE = (0.15, 0.12, 0.35)
 DOUBT_OF_MORE = (0.5, 0.0, 0.05)
 """The least doubt in the last stage, and between which leads of an earlier one it grows to 1.
 
 With three stages two that share their errors outvote the third, and nothing in their agreement
-shows it; so the consensus must be far apart from the last stage before it is believed. With four or
-more it is worth half of the belief from the start.
+shows it; so the consensus must be far apart from the last stage before it is believed, and has a
+small part in the belief until then. With four or more it is worth half of it from the start.
 """
 
 FAR_LEAD = (0.12, 0.35)

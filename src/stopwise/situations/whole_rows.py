@@ -18,13 +18,17 @@ import numpy as np
 
 from stopwise.agreement import partitions
 from stopwise.arrays import FloatArray, IntArray
-from stopwise.situations.binning import MISSING_BIN, Binning
-from stopwise.situations.keys import final_key, partition_code
+from stopwise.situations.binning import ABSTAINED_LABEL, MISSING_BIN, Binning
 from stopwise.situations.observations import Observations
 
 _IN_FIRST = 5  # stages in the first of the two numbers
 _BITS = 12  # of a stage: 4 for its group + 1, 4 for its confidence, 4 for its label
 _CELL = 5
+_LAST_SURE = 57
+"""From which bit of the second number on the last stage's confidence stands, behind all others.
+
+It is counted down from `MISSING_BIN`, so that rows counted before it was kept read as rows without.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,9 @@ class WholeRows:
 
     Attributes:
         groups: which outputs agree: equal numbers in a row; -1 where a stage abstained.
-        confidence, label: the bins of each stage but the last, after which nothing is decided.
+        confidence: the bins of each stage. That of the last decides nothing, but tells whom to
+            believe where stages differ.
+        label: the bins of each stage but the last, after which nothing is decided.
         cell: of the item's features.
         number: how many rows are like this.
 
@@ -55,7 +61,7 @@ class WholeRows:
         last = rows.stage_count - 1
         return cls(
             partitions(np.where(rows.codes < 0, -1, rows.codes)),
-            binning.confidence_bins(rows)[:, :last],
+            binning.confidence_bins(rows),
             binning.label_bins(rows)[:, :last],
             binning.cells(rows),
             np.ones(len(rows)),
@@ -65,9 +71,11 @@ class WholeRows:
     def of_counts(cls, counts: Mapping[tuple[int, int], int], stage_count: int) -> WholeRows:
         """Rows that were counted by their two numbers, in the order of these.
 
-        >>> rows = WholeRows.of_counts({whole_key([0, 1], [15], [2], 0): 3}, 2)
-        >>> rows.groups.tolist(), rows.label.tolist(), rows.number.tolist()
-        ([[0, 1]], [[2]], [3.0])
+        >>> rows = WholeRows.of_counts({whole_key([0, 1], [15, 4], [2], 0): 3}, 2)
+        >>> rows.groups.tolist(), rows.confidence.tolist(), rows.label.tolist()
+        ([[0, 1]], [[15, 4]], [[2]])
+        >>> rows.number.tolist()
+        [3.0]
         """
         last = stage_count - 1
         found = sorted(counts.items())
@@ -82,7 +90,10 @@ class WholeRows:
         groups = [*(one >> 8 & 15 for one in stages), *groups]
         return cls(
             np.stack(groups, axis=1) - 1,
-            np.stack([one >> 4 & 15 for one in stages], axis=1),
+            np.stack(
+                [*(one >> 4 & 15 for one in stages), MISSING_BIN - (keys[:, 1] >> _LAST_SURE)],
+                axis=1,
+            ),
             np.stack([one & 15 for one in stages], axis=1),
             cell,
             number,
@@ -111,7 +122,8 @@ class WholeRows:
         """The rows in two halves, like ones split as evenly as can be: the same for equal counts.
 
         >>> none = np.zeros((2, 1), dtype=int)
-        >>> rows = WholeRows(np.zeros((2, 2), int), none, none, none[:, 0], np.array([3.0, 1.0]))
+        >>> both = np.zeros((2, 2), dtype=int)
+        >>> rows = WholeRows(both, both, none, none[:, 0], np.array([3.0, 1.0]))
         >>> [half.number.tolist() for half in rows.halves()]
         [[2.0], [1.0, 1.0]]
         """
@@ -126,13 +138,53 @@ class WholeRows:
         kept = self.where(some)
         return WholeRows(kept.groups, kept.confidence, kept.label, kept.cell, number[some])
 
+    def without_last_confidence(self) -> WholeRows:
+        """The same rows, those together that a rule cannot tell apart: by the last's confidence.
+
+        >>> both = {whole_key([0, 1], [15, at], [2], 0): 2 for at in (3, 4)}
+        >>> WholeRows.of_counts(both, 2).without_last_confidence().number.tolist()
+        [4.0]
+        """
+        found: dict[tuple[int, int], int] = {}
+        behind = (1 << _LAST_SURE) - 1
+        for (one, two), number in zip(self.keys().tolist(), self.number.tolist(), strict=True):
+            key = one, two & behind
+            found[key] = found.get(key, 0) + int(number)
+        return WholeRows.of_counts(found, self.stage_count)
+
     def ends(self) -> dict[int, int]:
         """How many rows end in each situation."""
         found: dict[int, int] = {}
-        for groups, number in zip(self.groups.tolist(), self.number.tolist(), strict=True):
-            key = final_key(partition_code(tuple(groups)))
+        for key, number in zip(self._end_keys().tolist(), self.number.tolist(), strict=True):
             found[key] = found.get(key, 0) + int(number)
         return found
+
+    def moves_to_end(self) -> list[dict[tuple[int, int], int]]:
+        """For each stage but the last: how many rows go from its situation to which at the end.
+
+        >>> none = np.zeros((2, 1), dtype=int)
+        >>> rows = WholeRows(np.zeros((2, 2), int), np.zeros((2, 2), int), none, none[:, 0],
+        ...                  np.array([3.0, 1.0]))
+        >>> [list(moves.values()) for moves in rows.moves_to_end()]
+        [[4]]
+        """
+        ends = self._end_keys().tolist()
+        found: list[dict[tuple[int, int], int]] = []
+        for stage in range(self.stage_count - 1):
+            before = path_keys(self, tuple(range(stage + 1))).tolist()
+            moves: dict[tuple[int, int], int] = {}
+            for move, number in zip(zip(before, ends, strict=True), self.number, strict=True):
+                moves[move] = moves.get(move, 0) + int(number)
+            found.append(moves)
+        return found
+
+    def _end_keys(self) -> IntArray:
+        """The situation of every row after the last stage."""
+        partition = np.full(len(self), 1, dtype=np.int64)
+        for stage in range(self.stage_count - 1, -1, -1):
+            partition = partition << 4 | self.groups[:, stage] + 1
+        keys = (partition << 4 | self.confidence[:, -1]) << 4 | ABSTAINED_LABEL
+        return np.asarray((keys << 4 | MISSING_BIN) << 5)
 
 
 def whole_key(
@@ -141,11 +193,11 @@ def whole_key(
     """The two numbers of one row.
 
     Args:
-        groups: of all stages.
-        confidence, label: the bins of all but the last.
+        groups, confidence: of all stages; the bins of how sure they are.
+        label: the bins of all but the last.
         cell: of its features.
 
-    >>> whole_key([0, 1], [15], [2], 0)
+    >>> whole_key([0, 1], [15, 15], [2], 0)
     (498, 64)
     """
     first, second = _keys(groups, confidence, label, cell)
@@ -154,7 +206,8 @@ def whole_key(
 
 def _keys(groups: Any, confidence: Any, label: Any, cell: Any) -> list[Any]:
     """Of numbers, or of columns of them."""
-    found: list[Any] = [0, (groups[-1] + 1) << _CELL | cell]
+    sure = MISSING_BIN - confidence[-1]
+    found: list[Any] = [0, sure << _LAST_SURE | (groups[-1] + 1) << _CELL | cell]
     for stage in range(len(groups) - 1):
         part, shift = _place(stage)
         of_stage = (groups[stage] + 1) << 8 | confidence[stage] << 4 | label[stage]

@@ -17,7 +17,10 @@ from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.binning import Binning
 from stopwise.situations.keys import situations
 from stopwise.situations.observations import Observations
-from stopwise.situations.whole_rows import WholeRows, path_keys
+from stopwise.situations.references import hold_against
+from stopwise.situations.sureness import last_is_surer
+from stopwise.situations.transitions import Transitions
+from stopwise.situations.whole_rows import WholeRows, path_keys, whole_key
 
 NAMES = ("small", "middle", "large")
 
@@ -143,3 +146,31 @@ def test_what_it_cannot_take_is_refused():
         AloneRule.fit(("a", "b", "c"), whole, costs)
     with pytest.raises(StopwiseError, match="'per-item-alone'"):
         AloneRule.from_dict({"version": 1, "rule": "per-item"})
+
+
+@pytest.mark.parametrize("unsure", [slice(0, 2), slice(2, 3)])
+def test_confidences_are_heard_as_where_stages_need_those_before(unsure):
+    """Where the others outvote the last stage, its confidence says which side is the unsure one."""
+    codes = np.array([[0, 0, 0]] * 300 + [[1, 1, 0]] * 100)
+    sure = np.full(codes.shape, 0.8) + 0.001 * np.arange(400)[:, None] % 0.1
+    sure[300:, unsure] -= 0.5
+    rows = Observations(("no", "yes"), codes, sure)
+    counts = Transitions.of(rows, Binning.fit(rows))
+    whole = Transitions.of(rows, Binning.fit(rows, whole=True))
+    surer = last_is_surer_in(WholeRows.of_counts(whole.moves[0], 3), 1)
+    assert surer == pytest.approx(last_is_surer(counts, 1))
+    assert abs(surer) > 0.9
+    alone = AloneRule.fit(NAMES, rows, Costs.from_stages([1, 2, 4], 50)).held
+    assert alone.doubt == pytest.approx(hold_against(counts).doubt)
+
+
+def last_is_surer_in(whole, stage):
+    ends = Transitions(Binning(edges=((),) * 3, labels=((),) * 3))
+    ends.full, ends.ends = whole.ends(), whole.moves_to_end()
+    return last_is_surer(ends, stage)
+
+
+def test_rows_that_were_counted_without_the_last_confidence_are_read_as_without():
+    key = whole_key([0, 0, 1], [2, 3, 15], [1, 1], 0)
+    assert key == (whole_key([0, 0, 1], [2, 3, 4], [1, 1], 0)[0], 2 << 5)  # as older files have it
+    assert WholeRows.of_counts({key: 1}, 3).confidence.tolist() == [[2, 3, 15]]

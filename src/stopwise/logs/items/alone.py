@@ -121,7 +121,8 @@ class AloneItems(ComparedWays):
                 f" is saved against {base} alone, even if every answer that differs from it is a"
                 " mistake."
             )
-        lines.append(reference(self.doubt, self.trust, base))
+        if self.rule.held is not None:
+            lines.append(reference(self.rule.held, base))
         # The halves' rules, which the figures above are of, may begin at another stage than this.
         lines.append(f"Fitted on all rows, the rule calls {self.stages[self.rule.first]} first:")
         return lines + list(self.rule.reads)

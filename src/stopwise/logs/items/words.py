@@ -6,6 +6,7 @@ from stopwise.logs.formatting import amount, share
 from stopwise.logs.items.analysis import ItemAnalysis
 from stopwise.logs.items.held_out import expected_savings
 from stopwise.logs.items.why import Reason
+from stopwise.situations.references import Held
 
 
 def headline(found: ItemAnalysis) -> str:
@@ -59,24 +60,41 @@ def certified(found: ItemAnalysis) -> str:
     )
 
 
-def reference(doubt: float, trust: float, last: str) -> str:
+def reference(held: Held, last: str) -> str:
     """What the rest of it rests on.
 
     Args:
-        doubt: how far the consensus takes the place of the stage that is trusted.
-        trust: what share of differences from it counts as mistakes.
-        last: the name of that stage.
+        held: what answers are held against.
+        last: the name of the stage that is trusted unless something tells otherwise.
+
+    >>> import numpy as np
+    >>> print(reference(Held("auto", 0.7, 0.15, (0.7, 0.8, 0.9), np.zeros_like), "large"))
+    Held to 85.0 % against large (of the answers that differ from it, a net 70.0 % are taken for
+    mistakes) and to 15.0 % against the consensus of the stages. 30 labels would tell (stopwise
+    audit --per-item).
     """
-    if doubt > 0.5:
-        return (
-            f"Held against the consensus of the stages, because it puts an earlier stage well above"
-            f" {last}. That rests on errors of different stages not being copies of each other;"
-            " 30 labels would tell (stopwise audit --per-item)."
+    ahead = held.accuracies is not None and max(held.accuracies[:-1]) > held.accuracies[-1]
+    if held.doubt > 0.5:
+        why = (
+            f"it puts an earlier stage above {last}"
+            if ahead
+            else f"{last} is less sure than usual where the others outvote it"
         )
-    mixed = f", and partly the consensus, which doubts {last}" if doubt > 0.05 else ""
+        return (
+            f"Held against the consensus of the stages, because {why}. That rests on errors of"
+            " different stages not being copies of each other; 30 labels would tell (stopwise audit"
+            " --per-item)."
+        )
+    mistakes = (
+        f"of the answers that differ from it, a net {share(held.trust)} are taken for mistakes"
+    )
+    tell = "30 labels would tell (stopwise audit --per-item)."
+    if held.doubt < 0.005:
+        return f"Held against {last}: {mistakes}. {tell}"
+    leads = f", which puts an earlier stage above {last}" if ahead else ""
     return (
-        f"Held against {last}{mixed}: of the answers that differ from it, a net"
-        f" {share(trust)} are taken for mistakes. 30 labels would tell (stopwise audit --per-item)."
+        f"Held to {share(1 - held.doubt)} against {last} ({mistakes}) and to {share(held.doubt)}"
+        f" against the consensus of the stages{leads}. {tell}"
     )
 
 
@@ -110,8 +128,7 @@ def why_lines(reasons: tuple[Reason, ...]) -> list[tuple[str, str, str]]:
 def sentences(found: ItemAnalysis) -> list[str]:
     """All of it, in order."""
     lines = [headline(found), measured(found), certified(found)]
-    held = found.rule.held
-    lines.append(reference(held.doubt, held.trust, found.stages[-1]))
+    lines.append(reference(found.rule.held, found.stages[-1]))
     lines.append(calibration(found))
     if (more := hint(found)) is not None:
         lines.append(more)

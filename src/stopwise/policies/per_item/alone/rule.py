@@ -110,7 +110,10 @@ class AloneRule(FiledRule):
         # What answers are held against follows from how rows end, and from labels.
         ends = Transitions(counts.binning)
         ends.full, ends.labelled = rows.ends(), dict(counts.labelled)
+        if ends.ends:
+            ends.ends = rows.moves_to_end()
         held = hold_against(ends, reference, trust)
+        rows = rows.without_last_confidence()
         if first is None:
             first = first_choice(held_out_values(rows, held, costs))
         elif not 0 <= first < len(stages):
