@@ -32,6 +32,18 @@ def check_cost(field: str, value: Any, most: float = LARGEST_COST) -> float:
     return number
 
 
+def enough_for_sums(left: float) -> float:
+    """What is left of a budget, with room for the rounding of sums: ten calls' worth must buy ten.
+
+    >>> left = 1.0 - sum([0.1] * 9)
+    >>> left < 0.1 <= enough_for_sums(left)
+    True
+    """
+    if left == float("inf"):
+        return left
+    return left + 1e-9 * (left if left > 1.0 else max(1.0, -left))
+
+
 def check_probability(field: str, value: Any) -> float:
     """A probability of something that has happened.
 

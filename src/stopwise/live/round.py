@@ -24,10 +24,21 @@ BILLED = 2
 """What `Round.unusual` is where calls reported what they cost, and nothing else is to be said."""
 
 
+class HeldBack(Protocol):
+    """What ending a round the short way needs of budgets; see `Budgets`."""
+
+    held: float
+    parents: int
+
+
 class CountedIn(Protocol):
     """What ending a round the short way needs of those who count it."""
 
     counters: SegmentCounters
+
+    @property
+    def budgets(self) -> HeldBack:
+        """What is held back for open rounds."""
 
 
 class Books(Protocol):
@@ -218,14 +229,24 @@ class Round:
             # after calls: from the call of `tuple` to `append`, all of it is done, or none.
             try:
                 added, outcome = books.prefixes.known[tuple(outputs)]
+                if books.watched and added.pairs:
+                    counters = books.ledger.counters
+                    if len(counters.pending) + 1 >= counters.unwatched:
+                        return books.finish(self, False, wait)  # a bet is to be looked at
                 counters = books.ledger.counters
                 tally = counters.tallies[self.segment]
             except (KeyError, TypeError):
                 return books.finish(self, False, wait)
-            if added.pairs and books.watched:
-                return books.finish(self, False, wait)
             if outcome[0] is outputs[-1] and not self.ended:  # 1 and True are one prefix
                 waiting = counters.pending if added.pairs or counters.ordered else counters.quiet
+                if self.reserved:
+                    budgets = books.ledger.budgets
+                    if self.sequence <= budgets.parents:
+                        return books.finish(self, False, wait)
+                    held = budgets.held - self.reserved
+                    budgets.held = held if held > 0.0 else 0.0
+                    self.reserved = 0.0
+                    counters.pending_cost += outcome[2]
                 self.ended_with = outcome
                 self.__class__ = Round
                 waiting.append((tally, added, self.advised))

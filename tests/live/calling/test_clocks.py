@@ -72,12 +72,51 @@ def test_when_a_wait_was_over_by_hand():
 
 def test_waits_that_cannot_be_seen_are_taken_to_be_like_those_that_can():
     waits = Waits()
-    assert waits.between(0.01, 3.0) == 0.01
     for seen in (0.004, 0.006):
         assert waits.between(seen, seen) == seen
     assert waits.between(0.0, 3.0) == pytest.approx(0.005)
     assert waits.between(0.01, 3.0) == 0.01  # never less than is certain
     assert waits.between(0.0, 0.002) == pytest.approx(0.002)  # nor more than can be
+
+
+def test_waits_that_never_could_be_seen_are_neither_nothing_nor_all_that_passed():
+    waits = Waits()
+    assert waits.between(0.0, 0.025) == pytest.approx(0.005)  # 5 times too long or short at most
+    assert waits.between(0.0, 0.1) == pytest.approx(0.01)
+    assert waits.between(0.04, 0.09) == pytest.approx(0.06)
+    assert waits.between(0.0, 0.0) == 0.0
+
+
+def test_a_burst_of_short_waits_does_not_cost_next_to_nothing():
+    # All begin in one turn of the loop, which takes longer than the wait of the first ones.
+    async def short(item):
+        await asyncio.sleep(0.005)
+        return item
+
+    async def ask():
+        await asyncio.gather(*(cascade.answer_async(item) for item in range(800)))
+
+    def check() -> None:
+        asyncio.run(ask())
+        assert cascade.learner.report().spent / 800 > 0.001
+
+    stages = [Stage("short", short, 0.005), Stage("last", str, 1)]
+    cascade = Cascade(stages, "fixed:stage=0", mistake_cost=9, costs="clock")
+    in_some_run(check)
+
+
+def test_giving_way_to_others_is_no_wait():
+    async def polite(item):
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return item
+
+    async def ask():
+        return await asyncio.gather(*(Working(polite(item), waits) for item in range(300)))
+
+    waits = Waits()
+    asyncio.run(ask())
+    assert waits.between(0.0, 0.025) == pytest.approx(0.005)  # none was noted
 
 
 def test_the_clock_of_a_stage_does_not_grow_with_the_calls_that_are_open():

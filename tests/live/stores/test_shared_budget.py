@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stopwise.live import BudgetError, Cascade, Learner, SqliteStore, Stage
+from stopwise.live import BudgetError, Cascade, Learner, RoundLog, SqliteStore, Stage
 from stopwise.live.stores.databases.budget import SharedBudget
 
 HOLDER = """
@@ -193,3 +193,22 @@ def test_a_part_is_not_lost_where_its_commit_is(shared):
     store.broken = broken
     learner.begin().abandon()
     learner.close()
+
+
+@pytest.mark.parametrize("store", [SqliteStore, RoundLog])
+def test_a_budget_of_many_more_calls_than_a_billion_can_be_spent(tmp_path, store):
+    stages = {"a": 1e-4, "b": 1e-3}
+    with Learner(stages, "fixed", run_budget=1e9, store=store(tmp_path / "rounds")) as learner:
+        for _ in range(3):
+            with learner.begin() as round:
+                assert round.depth == 1
+                round.observe("x")
+                round.observe("x")
+
+
+def test_a_refusal_says_what_is_left_and_not_more(tmp_path):
+    learner = Learner([2.0, 1.0], "fixed", run_budget=2.0, store=RoundLog(tmp_path / "rounds"))
+    with learner.begin() as round:
+        round.observe("x")
+    with pytest.raises(BudgetError, match="budget: 0 is left"):
+        learner.begin()

@@ -74,9 +74,9 @@ class Bookkeeper:
         self._goes_on = (abstentions := settings.abstentions) == "go on"
         self.prefixes = Prefixes(known.cumulative, abstentions)
         self._recorder = RoundReader(reader, prices, self.items, settings.mode, abstentions)
-        # A regular round has nothing to tell of but its outputs and costs. It is sole where nothing
-        # but counters moves when it ends: no store, no budget of the run, no running means of
-        # costs. Then it may end the short way, without the lock, if no watch is to see its pairs.
+        # A regular round has nothing to tell of but its outputs and costs. Where its cost is known
+        # and it goes to no store it may end the short way, without the lock, if no watch is to see
+        # its pairs now. It is sole where nothing but counters moves when it ends.
         kept = ledger.keeper.queue is not None
         self._limited = ledger.budgets.run_budget is not None
         self._regular = (
@@ -91,9 +91,10 @@ class Bookkeeper:
         self._measured = settings.measured
         self._bills = not kept and settings.mode == "enforce" and abstentions == "leave out"
         self._regular = self._regular and (self._bills or not self._measured)
-        self.sole = self._regular and not (kept or self._measured or self._limited)
+        alone = self._regular and not (kept or self._measured)
+        self.sole = alone and not self._limited
         self.watched = ledger.watch is not None
-        self.short = self.sole and _ONE_THREAD_AT_A_TIME
+        self.short = alone and _ONE_THREAD_AT_A_TIME
         self.heard = ledger.listeners.on_round is not None
 
     @property
@@ -199,7 +200,7 @@ class Bookkeeper:
     def _finish_regular(self, round: Round) -> RoundOutcome:
         """The same for a round of which there is nothing to say but its outputs and costs."""
         added, outcome = self.prefixes.read(round.outputs)
-        ledger, renewed, held = self.ledger, None, 0.0
+        ledger, renewed, release = self.ledger, None, 0.0
         with ledger.lock:
             counters, budgets, prices = ledger.counters, ledger.budgets, ledger.prices
             tally = counters.tallies.get(round.segment) or self._tally(round.segment)
@@ -212,13 +213,14 @@ class Bookkeeper:
             ordered = added.pairs or counters.ordered or renewed is not None
             waiting = counters.pending if ordered else counters.quiet
             if self._limited:
-                held = budgets.held_without(round)
+                release = budgets.held_for(round)
             # Signal handlers, and threads that end rounds without this lock, run after calls: from
             # here to `append`, all of it is done, or none.
             if round.ended:
                 _refuse_twice(round)
             if self._limited:
-                budgets.held = held
+                held = budgets.held - release
+                budgets.held = held if held > 0.0 else 0.0
                 round.reserved = 0.0
                 counters.pending_cost += outcome[2]
             if renewed is not None:
@@ -226,10 +228,8 @@ class Bookkeeper:
             round.ended_with = outcome
             round.__class__ = Round
             waiting.append((tally, added, round.advised))
-            if ledger.watch is not None and added.pairs:
-                alarms = ledger.watch.observe(round.segment, added.pairs)
-                if alarms:
-                    ledger.listeners.note(alarms)
+            if self.watched and len(counters.pending) >= counters.unwatched:
+                ledger.show_watch()
         if ledger.listeners.news:
             ledger.listeners.tell_alarms()
         if self.heard:
@@ -284,13 +284,14 @@ class Bookkeeper:
             refusal = None if of_parent else keeper.refusal()
             if not of_parent and refusal is None:
                 self._count_item(round, record)
-            held = budgets.held_without(round)
+            release = budgets.held_for(round)
             record.writer = keeper.writer
             # Signal handlers, and threads that end rounds without this lock, run after calls: from
             # here to `append`, all of it is done, or none.
             if round.ended:
                 _refuse_twice(round)
-            budgets.held = held
+            held = budgets.held - release
+            budgets.held = held if held > 0.0 else 0.0
             round.reserved = 0.0
             round.record = record
             round.ended_with = outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -26,8 +26,10 @@ from stopwise.live.forking import watch_forks
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.round import dropped_rounds
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.watching.drift import DriftWatch
+from stopwise.live.watching.drift import DriftWatch, Pairs
 from stopwise.policies.base import Policy
+
+_FEW = 8  # segments, whose bets are asked when they are to be looked at
 
 
 class Ledger:
@@ -138,12 +140,31 @@ class Ledger:
             if self.keeper.count_queued(counters, self.prices.cumulative):
                 self.prices.renew(counters.pool)
         elif counters.has_pending:
+            self.show_watch()
             records = counters.count_pending(self.prices.cumulative)
             if watch is not None:
                 for record in records:
                     self.listeners.note(watch.observe(record.segment, counters.adds(record).pairs))
             self.prices.renew(counters.pool)
         counters.renew_lent()
+
+    def show_watch(self) -> None:
+        """Show the watch for drift, if there is one, the rounds that have ended."""
+        watch, counters = self.watch, self.counters
+        if watch is None:
+            return
+        pending, seen = counters.pending, counters.watched
+        # First taken, then counted: an interrupt may lose some, and never counts any twice.
+        counters.watched = len(pending)
+        new: defaultdict[str, list[Pairs]] = defaultdict(list)
+        for tally, added, _ in pending[seen : counters.watched]:
+            if added.pairs:
+                new[tally.segment].append(added.pairs)
+        for segment, rounds in new.items():
+            self.listeners.note(watch.observe_all(segment, rounds))
+        segments = counters.tallies
+        few = len(segments) <= _FEW
+        counters.unwatched = counters.watched + (min(map(watch.room, segments)) if few else 1)
 
     # ---- asked for by the user ---------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.lone_calls import LoneCalls
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.carrying import has_clock
+from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.round import Books, Round
 
 
@@ -25,8 +26,8 @@ class Opener:
     """
 
     __slots__ = (
-        "_books", "_enforced", "_items", "_last", "_ledger", "_limited", "_lone", "_run_to",
-        "_settle", "_sole",
+        "_books", "_counted", "_enforced", "_items", "_last", "_ledger", "_left", "_limited",
+        "_lone", "_run_to", "_settle", "_sole",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +41,9 @@ class Opener:
         self._last = len(cumulative) - 1
         self._enforced = settings.mode == "enforce"
         self._limited = budgets.run_budget is not None
+        # What is left of that budget by these counters, rounds on their way into them left out.
+        self._counted: list[Any] | None = None
+        self._left = 0.0
         limit = budgets.item_limit(cumulative)
         self._run_to = settings.run_to if limit is None else min(settings.run_to, limit)
         # The short way: where the policy's distribution is carried along, and nothing but the draw
@@ -83,7 +87,7 @@ class Opener:
             sequence = counters.begun + 1
             number = counters.others + sequence
             if not self._sole:
-                if self._limited and not self._has_room():
+                if self._limited and not self._has_room(ledger, counters):
                     return self._begin_with_care(segment)
                 if current is None or number > fast.until:
                     current = fast.renew(number)
@@ -134,10 +138,19 @@ class Opener:
             ledger.budgets.reserve(round, ledger.prices.cumulative[round.depth])
         return round
 
-    def _has_room(self) -> bool:
+    def _has_room(self, ledger: Ledger, counters: SegmentCounters) -> bool:
         """Whether what is left of the budget of the run would pay any round."""
-        ledger = self._ledger
-        return ledger.budgets.has(ledger.prices.cumulative[-1], ledger.spent)
+        budgets, most, values = (
+            ledger.budgets,
+            ledger.prices.now.cumulative[-1],
+            counters.pool.values,
+        )
+        if values is not self._counted and budgets.run_budget is not None:
+            self._left = budgets.run_budget - counters.pool.spent - ledger.keeper.unrecorded_cost
+            self._counted = values
+        if most + budgets.held + counters.pending_cost <= self._left:
+            return True  # most often there is plenty
+        return budgets.has(most, ledger.spent)
 
     def _begin_with_care(self, segment: str) -> Round:
         """The same with lent evidence, another policy, rules per item, or a budget at its end."""

@@ -8,6 +8,7 @@ is most of the time that passes.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Generator
@@ -88,8 +89,8 @@ class Waits:
     """How long calls of a stage wait, as far as that was seen; the last few count most.
 
     >>> waits = Waits()
-    >>> waits.between(0.25, 4.0)             # none was seen: as little as is certain
-    0.25
+    >>> waits.between(0.0, 0.025)            # none was seen: between 1 and 25 ms, in proportion
+    0.005
     >>> waits.between(2.0, 2.0), waits.between(0.25, 4.0), waits.between(0.25, 1.0)
     (2.0, 2.0, 1.0)
     """
@@ -97,16 +98,20 @@ class Waits:
     __slots__ = ("_mean", "_seen")
 
     def __init__(self) -> None:
-        self._mean = 0.0
+        self._mean: float | None = None
         self._seen = 0
 
     def between(self, least: float, most: float) -> float:
         """How long a wait was, most likely, of which these bounds are known."""
+        mean = self._mean
         if most - least <= _BREATH:
             self._seen = min(self._seen + 1, _REMEMBERED)
-            self._mean += (most - self._mean) / self._seen
+            self._mean = most if mean is None else mean + (most - mean) / self._seen
             return most
-        return min(max(self._mean, least), most)
+        if mean is None:
+            # As wrong as a guess can be, too long or too short, it is by no more than this factor.
+            mean = math.sqrt(max(least, _BREATH) * most)
+        return min(max(mean, least), most)
 
 
 _REMEMBERED = 64
@@ -120,8 +125,9 @@ class Working:
 
     A wait is not counted while other calls have their turn before it. When exactly it was over
     while the loop was busy with them cannot be seen from inside, only between which moments. It is
-    then taken to be as long as waits of this stage are when they can be seen, within these bounds;
-    where none was ever seen, as short as it can have been.
+    then taken to be as long as waits of this stage are when they can be seen, within these bounds.
+    Where none was ever seen it is guessed, between a millisecond and the most that it can have
+    been. Giving way to others (`asyncio.sleep(0)`) is no wait.
 
     Args:
         awaitable: what to await.
@@ -163,4 +169,5 @@ class Working:
             except BaseException as raised:  # noqa: BLE001  # cancelled: passed on
                 error = raised
             first, last = turns.ready_within(stopped, loop.call_soon)
-            self.seconds += self._waits.between(first - stopped, last - stopped)
+            if waits_for is not None:
+                self.seconds += self._waits.between(first - stopped, last - stopped)

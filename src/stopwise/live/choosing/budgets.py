@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.live.limits import enough_for_sums
 from stopwise.live.round import Round
 
 Ask = Callable[[float, float, float], "float | None"]
-_UNLIMITED = float("inf")
 _PARTS = 32  # of what is left of a shared budget, a learner takes one part at a time
 
 
@@ -122,7 +122,7 @@ class Budgets:
             self.used = received
         free = self.granted - self.held
         least = wanted - free
-        if least > 1e-9 * self.run_budget and least < self.refused:
+        if wanted > enough_for_sums(free) and least < self.refused:
             part = (self.run_budget - spent) / _PARTS
             raise NeedsGrantError(least, max(part, least))
         return free
@@ -132,13 +132,13 @@ class Budgets:
         last = len(cumulative) - 1
         if not self.limited:
             return last
-        item = float("inf") if self.item_budget is None else _rounded(self.item_budget)
-        left = item
+        item = float("inf") if self.item_budget is None else enough_for_sums(self.item_budget)
+        left = self.item_budget or 0.0
         for stage in range(last, -1, -1):
             # From the deepest on, since a shared budget grants no more than is asked for.
             if cumulative[stage] <= item:
-                left = min(item, _rounded(self.left(spent, cumulative[stage])))
-                if cumulative[stage] <= left:
+                left = min(item, self.left(spent, cumulative[stage]))
+                if cumulative[stage] <= enough_for_sums(left):
                     return stage
         raise BudgetError(
             f"budget: {max(left, 0.0):.6g} is left, but the first stage costs {cumulative[0]:.6g}"
@@ -152,12 +152,12 @@ class Budgets:
         """
         if self.item_budget is None:
             return None
-        most = _rounded(self.item_budget)
+        most = enough_for_sums(self.item_budget)
         return sum(1 for cost in cumulative if cost <= most) - 1
 
     def has(self, cost: float, spent: float) -> bool:
         """Whether the budget of the run has room for one more call."""
-        return cost <= _rounded(self.left(spent, cost))
+        return cost <= enough_for_sums(self.left(spent, cost))
 
     def reserve(self, round: Round, cost: float) -> None:
         """Hold back what a round may cost."""
@@ -165,10 +165,9 @@ class Budgets:
             round.reserved += cost
             self.held += cost
 
-    def held_without(self, round: Round) -> float:
-        """What is held back for all other rounds: to be set when a round ends, as one step."""
-        held = self.held if round.sequence <= self.parents else self.held - round.reserved
-        return held if held > 0.0 else 0.0
+    def held_for(self, round: Round) -> float:
+        """What of `held` is for a round: to be taken off when it ends, as one step."""
+        return 0.0 if round.sequence <= self.parents else round.reserved
 
     def after_fork_in_child(self, begun: int) -> None:
         """Hold nothing back for the rounds that were begun until now: the parent ends them."""
@@ -178,10 +177,3 @@ class Budgets:
     def allows(self, cost_so_far: float, next_cost: float) -> bool:
         """Whether the item's budget pays for a stage of this cost after what was spent so far."""
         return self.item_budget is None or cost_so_far + next_cost <= self.item_budget * (1 + 1e-9)
-
-
-def _rounded(left: float) -> float:
-    """Sums of prices carry rounding; a budget of exactly ten calls must buy ten."""
-    if left == _UNLIMITED:
-        return left
-    return left + 1e-9 * (left if left > 1.0 else max(1.0, -left))

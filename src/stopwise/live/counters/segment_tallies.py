@@ -102,6 +102,7 @@ class SegmentTallies:
         if found is None:
             check_segment(segment)
             found = self._new_tally()
+            found.segment = segment
             pool = self.pool
             if not self.tallies:
                 pool = found  # one segment is its own sum, and is not counted twice

@@ -33,7 +33,7 @@ class SegmentCounters(SegmentTallies):
 
     __slots__ = (
         "_replacements", "begun", "free", "moved", "order", "others", "pending", "pending_cost",
-        "quiet", "records",
+        "quiet", "records", "unwatched", "watched",
     )  # fmt: skip
 
     def __init__(self, stage_count: int, **kind: Unpack[TallyKind]) -> None:
@@ -41,14 +41,16 @@ class SegmentCounters(SegmentTallies):
         self._replacements: Sequence[tuple[Tally, list[Any]]] = ()
         # Rounds that have ended and are yet to be added up. Of most there is only what they add:
         # `quiet` ones saw no pair. Of others there is a record. The first `moved` of `pending` have
-        # moved the carried distributions; up to `free` of them need not. Where rounds go to a
-        # store, `order` is the number of the last that was added up.
+        # moved the carried distributions; up to `free` of them need not. The first `watched` of
+        # them were seen by the watch for drift, which need not look before there are `unwatched`.
+        # Where rounds go to a store, `order` is the number of the last that was added up.
         self.pending: list[Pending] = []
         self.quiet: list[Pending] = []
         self.records: list[RoundRecord] = []
         self.pending_cost = 0.0  # of the pending ones, where a budget counts it
         self.moved = 0
         self.free = 0
+        self.watched = self.unwatched = 0
         self.order = 0
         self.begun = 0
         self.others = 0  # rounds that other writers of a shared store have finished
@@ -301,7 +303,8 @@ class SegmentCounters(SegmentTallies):
         del self.quiet[:quiet]
         del self.records[:records]
         self.moved = self.moved - pending if self.moved > pending else 0
-        self.free = 0
+        self.watched = self.watched - pending if self.watched > pending else 0
+        self.free = self.unwatched = 0
         if pending or quiet:
             self.pending_cost = 0.0  # these are always all that there are
         if order is not None:

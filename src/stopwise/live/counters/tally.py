@@ -43,7 +43,7 @@ class Tally:
     """
 
     __slots__ = (
-        "abstentions", "discount", "fast", "layout", "recorder", "stage_count", "values",
+        "abstentions", "discount", "fast", "layout", "recorder", "segment", "stage_count", "values",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class Tally:
         self.discount = discount
         self.recorder = recorder
         self.layout = layout_of(stage_count)
+        self.segment = ""  # whose counters these are, where that was said
         self.fast: Carried | None = None
         self.values: list[Any] = [0] * self.layout.size
 

@@ -18,7 +18,7 @@ from stopwise.checks import StopwiseError, fail, names_settings, parse_json_obje
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.live.limits import check_whole
+from stopwise.live.limits import check_whole, enough_for_sums
 from stopwise.live.record import RoundRecord, added_of
 from stopwise.live.settings import LearnerSettings
 from stopwise.live.stores.base import (
@@ -236,7 +236,7 @@ class RoundLog:
         with self._alone():
             (taken,) = _AMOUNT.unpack_from(self._taken)
             part: float = min(most, budget - taken)
-            if part < least - 1e-9 * budget:
+            if least > enough_for_sums(part):
                 return 0.0
             part = max(part, least)
             _AMOUNT.pack_into(self._taken, 0, taken + part)

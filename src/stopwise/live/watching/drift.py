@@ -38,11 +38,14 @@ from typing import Any
 from stopwise.checks import fail, finite_number, names_fields, whole_number
 from stopwise.live.limits import check_whole
 from stopwise.live.pairs import pair_count, pair_list
+from stopwise.live.watching.sequences import log_likelihood, log_mixture, log_sum
 
 _DENSE = 8  # steps are kept so that gaps are at most this part of their age
 _THINNED = 16  # steps are thinned out whenever there are this number of new ones
 _ROUNDING = 1e-6  # of sums of logarithms, far more than it can be
 _RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun again
+Pairs = Sequence[tuple[int, bool]]
+"""Pairs that a round saw, and whether they differed."""
 _SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
 
 
@@ -135,7 +138,7 @@ class PairWatch:
         n = self.seen
         worth = _first_worth(n, self.disagreed, window)
         steps = self.steps
-        self.most = _log_sum(self.most, worth) if steps else worth
+        self.most = log_sum(self.most, worth) if steps else worth
         steps.append((n, self.disagreed, worth))
         if n // window % _THINNED:
             return  # by what has been seen alone, so that a restart does not change when
@@ -150,11 +153,11 @@ class PairWatch:
         if not self.steps:
             return False
         new = self.disagreed - self.steps[-1][1]
-        self.most += _likelihood(window, new)
-        if self.most - _likelihood(self.seen, self.disagreed) < level - _ROUNDING:
+        self.most += log_likelihood(window, new)
+        if self.most - log_likelihood(self.seen, self.disagreed) < level - _ROUNDING:
             return False
         total, _ = self.bet()
-        self.most = total + _likelihood(self.seen, self.disagreed)
+        self.most = total + log_likelihood(self.seen, self.disagreed)
         return total >= level
 
     def _give_up(self, at: int) -> None:
@@ -169,7 +172,7 @@ class PairWatch:
     def _worth(self, step: tuple[int, int, float]) -> float:
         """The logarithm of a step's part of the numerator."""
         n, k, weight = step
-        return weight + _mixture(self.seen - n, self.disagreed - k)
+        return weight + log_mixture(self.seen - n, self.disagreed - k)
 
     def bet(self) -> tuple[float, int]:
         """The logarithm of E, and the number of the step that adds most to it."""
@@ -177,11 +180,12 @@ class PairWatch:
             return -math.inf, -1
         n, k = self.seen, self.disagreed
         values = [
-            weight + _mixture(n - before, k - differed) for before, differed, weight in self.steps
+            weight + log_mixture(n - before, k - differed)
+            for before, differed, weight in self.steps
         ]
         best = max(values)
         total = best + math.log(sum([math.exp(value - best) for value in values]))
-        return total - _likelihood(n, k), values.index(best)
+        return total - log_likelihood(n, k), values.index(best)
 
     def to_form(self) -> list[Any]:
         """As JSON holds it."""
@@ -236,23 +240,38 @@ class DriftWatch:
         self.segments: dict[str, tuple[int, list[PairWatch]]] = {}
         # Of each segment, rounds that are yet to be counted, and how many may be noted until the
         # first bet is to be looked at.
-        self._noted: dict[str, tuple[list[tuple[tuple[int, bool], ...]], int]] = {}
+        self._noted: dict[str, tuple[list[Pairs], int]] = {}
 
-    def observe(self, segment: str, pairs: Sequence[tuple[int, bool]]) -> Sequence[DriftAlarm]:
+    def observe(self, segment: str, pairs: Pairs) -> Sequence[DriftAlarm]:
         """Count observations of pairs, each at most once, and look at the bets that are due."""
-        try:
-            rounds, due = self._noted[segment]
-        except KeyError:
-            rounds, due = self._note(segment)
-        rounds.append(tuple(pairs))
-        return () if len(rounds) < due else self._look_at(segment)
+        return self.observe_all(segment, (pairs,))
 
-    def _note(self, segment: str) -> tuple[list[tuple[tuple[int, bool], ...]], int]:
+    def observe_all(self, segment: str, rounds: Sequence[Pairs]) -> list[DriftAlarm]:
+        """The same of rounds one after another."""
+        alarms: list[DriftAlarm] = []
+        at = 0
+        while at < len(rounds):
+            noted, due = self._noted.get(segment) or self._note(segment)
+            part = rounds[at : at + due - len(noted)]
+            noted.extend(map(tuple, part))
+            at += len(part)
+            if len(noted) >= due:
+                alarms += self._look_at(segment)
+        return alarms
+
+    def room(self, segment: str) -> int:
+        """How many more rounds of a segment may be observed until a bet is looked at, at least."""
+        if segment not in self.segments:
+            return self.settings.window
+        noted, due = self._noted.get(segment) or self._note(segment)
+        return due - len(noted)
+
+    def _note(self, segment: str) -> tuple[list[Pairs], int]:
         """Begin to note rounds: none of them is due before a pair may have filled its window."""
         _, watches = self._of(segment)
         window = self.settings.window
         due = min(window - watch.seen % window for watch in watches)
-        noted: list[tuple[tuple[int, bool], ...]] = []
+        noted: list[Pairs] = []
         self._noted[segment] = noted, due
         return noted, due
 
@@ -351,6 +370,11 @@ def _part(i: int) -> float:
 
 
 @lru_cache(maxsize=4096)
+def _log_part(i: int) -> float:
+    return math.log(_part(i))
+
+
+@lru_cache(maxsize=4096)
 def _level(part: float, segment: int, alarms: int) -> float:
     """What the logarithm of a bet must reach: of a pair, by its segment and its alarms so far."""
     share = _part(segment) * 6 / (math.pi * (alarms + 1)) ** 2
@@ -359,32 +383,4 @@ def _level(part: float, segment: int, alarms: int) -> float:
 
 def _first_worth(n: int, k: int, window: int) -> float:
     """The logarithm of the weight of a step times Q of all before it, when it is made."""
-    return math.log(_part(max(1, n // window))) + _mixture(n, k)
-
-
-_TABLE = 4096
-# Most is asked of a few thousand observations at most: looked up, that takes half the time.
-_HALVES = [math.lgamma(k + 0.5) for k in range(_TABLE)]
-_WHOLES = [math.lgamma(n + 1.0) for n in range(_TABLE)]
-_LOG_PI = math.log(math.pi)
-
-
-def _mixture(n: int, k: int) -> float:
-    """The logarithm of Q: of a sequence with k ones in n, over all rates."""
-    if n < _TABLE:
-        return _HALVES[k] + _HALVES[n - k] - _WHOLES[n] - _LOG_PI
-    return math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - _LOG_PI
-
-
-def _likelihood(n: int, k: int) -> float:
-    """The logarithm of the largest probability that any one rate gives the sequence."""
-    if not 0 < k < n:
-        return 0.0
-    return k * math.log(k / n) + (n - k) * math.log((n - k) / n)
-
-
-def _log_sum(a: float, b: float) -> float:
-    """The logarithm of a sum, from those of its parts."""
-    if a < b:
-        a, b = b, a
-    return a if a == math.inf else a + math.log1p(math.exp(b - a))
+    return _log_part(max(1, n // window)) + log_mixture(n, k)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from stopwise.live.limits import enough_for_sums
 from stopwise.live.stores.connection import Connection
 
 LEASE_SECONDS = 60.0
@@ -69,13 +70,13 @@ class SharedBudget:
         )[0][0]
         held = connection.query(_HELD.format(now=self._now), (cascade,))[0][0]
         left = budget - spent - held
-        part = min(most, left) if left >= least - 1e-9 * budget else 0.0
+        part = max(min(most, left), 0.0) if least <= enough_for_sums(left) else 0.0
         connection.query(
             "UPDATE stopwise_writers SET held = held + ? WHERE cascade = ? AND writer = ?",
             (part, *self._key),
         )
         self._renew(connection)
-        return max(part, 0.0)
+        return part
 
     def settle(self, connection: Connection) -> None:
         """After a lost connection: take back a grant whose answer never arrived."""
