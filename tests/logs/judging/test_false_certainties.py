@@ -112,11 +112,9 @@ def test_a_first_stage_that_was_called_on_easy_items_alone_is_seen_to_be_selecti
     b = np.where(hard & (rng.random(2000) < 0.4), "y", "x")
     frame = pl.DataFrame(
         {
-            "a": pl.Series(np.where(hard, None, "x").tolist(), dtype=pl.String),
-            "a:cost": np.where(hard, None, 0.01).tolist(),
+            "a": ["x", None] * 1000, "a:cost": [0.01, None] * 1000,
             "b": b, "b:cost": [0.02] * 2000, "c": ["x"] * 2000, "c:cost": [0.05] * 2000,
-        },
-        strict=False,
+        }
     )  # fmt: skip
     for calls in ("cascade", "alone"):
         analysis = analyze(frame, mistake_cost=1, calls=calls)
