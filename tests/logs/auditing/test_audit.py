@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from stopwise.checks import StopwiseError
-from stopwise.logs import plan_audit, simulate_audit
+from stopwise.logs import analyze, plan_audit, simulate_audit
 from stopwise.logs.auditing.audit import assess, label_order
 from stopwise.logs.auditing.confidence_sequence import first_rejection, log_capital, mean_bounds
 from stopwise.logs.auditing.files import labels_in
@@ -206,6 +206,42 @@ def test_labels_are_read_as_spreadsheets_save_them(log, tmp_path, between, codin
     path.write_text("item,label", encoding="utf-16")
     with pytest.raises(StopwiseError, match="save it as UTF-8"):
         labels_in(path, plan.rows)
+
+
+@pytest.mark.parametrize("named", ["*.csv", "each"])
+def test_files_of_the_audit_are_no_part_of_the_log(log, tmp_path, cli, named):
+    """Not by a pattern, nor where a shell names each file, though their columns are the log's."""
+    said = log.select("item", *GIVEN["stages"], pl.col("truth").alias("label"))
+    said.write_csv(tmp_path / "part.csv")
+    for labels in ("part.to-label.csv", "mine.csv"):
+        arguments = ["--stages", "small,medium,large", "--costs", "0.01,0.1,0.3", "--json"]
+        arguments += ["--labels", tmp_path / labels, "--state", tmp_path / "s.json"]
+        for _ in range(2):
+            files = [tmp_path / "*.csv"] if named == "*.csv" else sorted(tmp_path.glob("*.csv"))
+            form = json.loads(cli("audit", *files, *arguments).out)
+            assert (form["items"], form["labels"]) == (2000, 0)
+    (tmp_path / "mine.csv").unlink()
+    assert (tmp_path / "part.to-label.csv").exists()
+    assert analyze(sorted(map(str, tmp_path.glob("*.csv"))), **GIVEN).rows == 2000
+
+
+def test_nothing_is_written_over_the_log_or_over_each_other(log, tmp_path, cli):
+    path = tmp_path / "log.csv"
+    log.rename({"truth": "label"}).write_csv(path)
+    before = path.read_bytes()
+    of_log = ["--stages", "small,medium,large", "--costs", "0.01,0.1,0.3"]
+    for command in (
+        ["audit", path, *of_log, "--labels", tmp_path / "." / "log.csv"],
+        ["audit", path, *of_log, "--state", path],
+        ["analyze", path, *of_log, "--report", path],
+        ["fit", path, *of_log, "--out", path],
+    ):
+        answer = cli(*command)
+        assert answer.status == 2
+        assert "this is the log, which would be written over" in answer.err
+    answer = cli("audit", path, *of_log, "--labels", tmp_path / "x", "--state", tmp_path / "x")
+    assert "is the file of the labels" in answer.err
+    assert path.read_bytes() == before
 
 
 def test_items_must_have_names_of_their_own(log, tmp_path, cli):

@@ -105,6 +105,28 @@ def test_segments_are_judged_with_their_own_bills():
     assert found["short"].costs.cumulative[1] == pytest.approx(0.003)
 
 
+def test_a_first_stage_that_was_called_on_easy_items_alone_is_seen_to_be_selective():
+    """Stages called one by one: the cheap one was not asked where the others often differ."""
+    rng = np.random.default_rng(0)
+    hard = np.arange(2000) % 2 == 1
+    b = np.where(hard & (rng.random(2000) < 0.4), "y", "x")
+    frame = pl.DataFrame(
+        {
+            "a": ["x", None] * 1000, "a:cost": [0.01, None] * 1000,
+            "b": b, "b:cost": [0.02] * 2000, "c": ["x"] * 2000, "c:cost": [0.05] * 2000,
+        }
+    )  # fmt: skip
+    for calls in ("cascade", "alone"):
+        analysis = analyze(frame, mistake_cost=1, calls=calls)
+        warnings = {one.code: one.message for one in analysis.warnings}
+        assert (
+            "a was called selectively: b and c differ on 0 % of the rows with it"
+            in (warnings["selective_log"])
+        )
+        assert not analysis.verdict.pairs[0].certain
+        assert not analysis.verdict.pairs[1].certain
+
+
 def test_rows_that_lack_both_stages_count_in_a_selective_log():
     codes = np.array([[0, 0, 0], [1, -2, -2], [0, -2, -2]])
     number = np.array([50, 30, 20])

@@ -49,6 +49,24 @@ def test_where_no_stage_is_named_none_is_the_same_called_alone():
     assert said == "If each stage can be called alone: no stage can be named either."
 
 
+def test_the_first_sentence_says_what_certain_rests_on():
+    said = ["x"] * 400
+    frame = pl.DataFrame({"a": said, "b": said})
+    given = {"stages": ["a", "b"], "mistake_cost": 10}
+    certain = "Stop at a: whatever the truth, no deeper stage is worth its price"
+    assert analyze(frame, costs=[1, 2], **given).sentence.startswith(f"{certain}. This saves")
+    partial = frame.with_columns(b=pl.Series(["x", None] * 200))
+    text = analyze(partial, costs=[1, 2], **given).sentence
+    assert text.startswith(f"{certain} (if items on which a stage was not called are like the")
+    billed = frame.with_columns(pl.lit(1.0).alias("a:cost"), pl.lit(2.0).alias("b:cost"))
+    alone = analyze(billed, calls="alone", **given)
+    assert "(if no bill is above twice the largest seen)" in alone.sentence
+    both = analyze(billed, **given)
+    assert both.sentence.startswith(f"{certain}. This saves")
+    assert both.alone is not None
+    assert "(if no bill" in headline.alone_sentence(both.alone, both.verdict, both.readings)
+
+
 def test_a_step_that_costs_a_mistake_has_nothing_to_fix():
     analysis = analyze(log(), stages=["a", "b", "c"], costs=[1, 3, 40], mistake_cost=30)
     said = words.pair_sentence(analysis.verdict, analysis.verdict.pair(1, 2))

@@ -74,9 +74,12 @@ def command(
     **stopwise analyze log.csv --stages small,large --costs 1,20 --agree 0.95 --level 0.95**
     """
     from stopwise.cli.shared.output import print_json, progress_bar
+    from stopwise.logs.reading.files import refuse_log_file
     from stopwise.storage import read_whole
 
     source, settings, _ = log
+    if report is not None:
+        refuse_log_file(source, report)
     if agree is not None:
         if per_item or report is not None:
             raise StopwiseError(

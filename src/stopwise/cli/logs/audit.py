@@ -94,11 +94,25 @@ def command(
     """
     from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.logs.auditing.audit import plan_audit
+    from stopwise.logs.reading.files import without_files
 
     source, settings, example = log
     if simulate_with is not None:
         settings = replace(settings, truth=simulate_with)
-    plan = plan_audit(source, settings, tolerance=tolerance, strict=strict, show=show)
+    # Beside the log, but never inside the installed package.
+    base = Path("example" if example else source if isinstance(source, str) else "log")
+    if base.name == "-":
+        base = Path("log")
+    if any(sign in base.name for sign in "*?["):
+        base = base.with_name("log")
+    base = base.with_suffix("") if base.suffix == ".gz" else base
+    labels = labels or base.with_name(base.stem + ".to-label.csv")
+    state = state or base.with_name(base.stem + ".audit.json")
+    page_path = labels.with_suffix(".html") if page else None
+    if labels.resolve() == state.resolve():
+        raise StopwiseError(f"state: {state} is the file of the labels; name another one")
+    rows = without_files(source, labels, state, page_path)
+    plan = plan_audit(rows, settings, tolerance=tolerance, strict=strict, show=show)
     if simulate_with is not None:
         if per_item:
             raise StopwiseError(
@@ -118,16 +132,6 @@ def command(
         return
     from stopwise.logs.auditing.files import advance, audit_dict, hand_out, take_in
 
-    # Beside the log, but never inside the installed package.
-    base = Path("example" if example else source if isinstance(source, str) else "log")
-    if base.name == "-":
-        base = Path("log")
-    if any(sign in base.name for sign in "*?["):
-        base = base.with_name("log")
-    base = base.with_suffix("") if base.suffix == ".gz" else base
-    labels = labels or base.with_name(base.stem + ".to-label.csv")
-    state = state or base.with_name(base.stem + ".audit.json")
-    page_path = labels.with_suffix(".html") if page else None
     if per_item:
         from stopwise.logs.items.labelling import ENOUGH, assess_items
 

@@ -68,8 +68,10 @@ def command(
     """
     from stopwise.logs.formatting import counted
     from stopwise.logs.items.fitting import fit_with_labels, write_rule
+    from stopwise.logs.reading.files import refuse_log_file
     from stopwise.policies.per_item.rule import Rule
 
+    refuse_log_file(log.source, out)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         rule, bought = fit_with_labels(

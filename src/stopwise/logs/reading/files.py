@@ -25,6 +25,7 @@ KINDS = {
     ".parquet": "Parquet", ".pq": "Parquet",
     ".jsonl": "JSON lines", ".ndjson": "JSON lines",
 }  # fmt: skip
+_AUDIT_FILES = (".to-label.csv", ".to-label.html", ".audit.json")
 ACCEPTED = (
     "a .csv, .csv.gz, .tsv, .parquet or .jsonl file (or several: 'logs/*.parquet', or a list), '-'"
     " for standard input, a pandas or polars frame, or what a live learner keeps (a RoundLog, a"
@@ -66,8 +67,7 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, TextFiles | None]:
     if list(map(str, several)) == ["-"]:
         files, path = [_spooled(sys.stdin.buffer)], "standard input"
     else:
-        files = [file for one in several for file in _files(str(one))]
-        path = ", ".join(map(str, several))
+        files, path = files_of(log), ", ".join(map(str, several))
         _refuse_twice(files)
     kinds = {_kind(Path(file), path if path == "standard input" else file) for file in files}
     if len(kinds) > 1:
@@ -87,13 +87,55 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, TextFiles | None]:
     return frame, path, TextFiles(tuple(files), separator)
 
 
+def files_of(log: object) -> list[str]:
+    """The files that a log is read from; none where it is a frame or comes from elsewhere.
+
+    >>> files_of(["a.csv", "b.csv", "a.to-label.csv"])
+    ['a.csv', 'b.csv']
+    """
+    several = log if isinstance(log, list | tuple) else [log]
+    if not all(isinstance(one, str | Path) for one in several):
+        return []
+    found = [file for one in several for file in _files(str(one))]
+    # What an audit writes beside a log is no part of it.
+    return [file for file in found if not file.endswith(_AUDIT_FILES)] or found
+
+
 def _files(path: str) -> list[str]:
     """The files that a name or a pattern stands for."""
     if not any(sign in path for sign in "*?["):
         return [path]
-    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
-    # What an audit writes beside a log is no part of it.
-    return [file for file in found if not file.endswith(".to-label.csv")] or [path]
+    return sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207
+
+
+def without_files(log: object, *written: Path | None) -> object:
+    """The same log, without files among its own that a command writes; nothing may be left of it.
+
+    >>> without_files(["a.csv", "labels.csv"], Path("labels.csv"))
+    ['a.csv']
+    """
+    files = files_of(log)
+    places = {path.resolve(): path for path in written if path is not None}
+    kept = [file for file in files if Path(file).resolve() not in places]
+    if files and not kept:
+        raise _is_the_log(places[Path(files[0]).resolve()])
+    return log if len(kept) == len(files) else kept
+
+
+def refuse_log_file(log: object, written: Path) -> None:
+    """A command must not write its result over the log.
+
+    >>> refuse_log_file("log.csv", Path("./log.csv"))
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: log.csv: this is the log, which would be written over; ...
+    """
+    if written.resolve() in {Path(file).resolve() for file in files_of(log)}:
+        raise _is_the_log(written)
+
+
+def _is_the_log(path: Path) -> StopwiseError:
+    return StopwiseError(f"{path}: this is the log, which would be written over; name another file")
 
 
 def _refuse_twice(files: list[str]) -> None:

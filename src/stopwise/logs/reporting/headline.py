@@ -50,7 +50,7 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
     last = len(verdict.stages) - 1
     ruled_out = _ruled_out(verdict, stage)
     deeper, shallower = sides(verdict)
-    certain = f"whatever the truth, no {deeper} stage is worth its price"
+    certain = f"whatever the truth, no {deeper} stage is worth its price{_provided(verdict, stage)}"
     reading = readings.headline_reading
     if reading == WEAK_DOMINANCE:
         if stage == last:
@@ -87,6 +87,16 @@ def _why(verdict: Verdict, readings: Readings, stage: int) -> str:
             " cheaper"
         )
     return f"{certain}; {text}" if ruled_out else text
+
+
+def _provided(verdict: Verdict, stage: int) -> str:
+    """What "certain" rests on where it is not only that items to come are like those of the log."""
+    rests = []
+    if not all(pair.whatever_missing for pair in verdict.pairs if pair.shallow == stage):
+        rests.append("items on which a stage was not called are like the others")
+    if verdict.alone and verdict.cost_bounds.measured:
+        rests.append("no bill is above twice the largest seen")
+    return f" (if {' and '.join(rests)})" if rests else ""
 
 
 def _ruled_out(verdict: Verdict, stage: int) -> bool:
@@ -170,7 +180,8 @@ def _same_reasons(alone: CalledAlone, verdict: Verdict, readings: Readings) -> b
         at = read.headline_stage
         if at is None:
             return tuple(of.stages[stage] for stage in read.candidates)
-        return of.stages[at], read.headline_reading, _ruled_out(of, at)
+        out = _ruled_out(of, at)
+        return of.stages[at], read.headline_reading, out, _provided(of, at) if out else ""
 
     return said(alone.verdict, alone.readings) == said(verdict, readings)
 

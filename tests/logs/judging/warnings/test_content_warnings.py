@@ -71,6 +71,11 @@ def test_repeated_columns(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("a,b,b\n" + "x,x,y\ny,y,x\n" * 20)
     assert "more than once" in codes(analyze(path, **GIVEN))["repeated_columns"]
+    path.write_text("a,b,a:cost,b:cost,a:cost,t,t,note,note\n" + "x,x,1,2,9,x,y,n,m\n" * 40)
+    found = codes(analyze(path, stages=["a", "b"], truth="t"))
+    assert "the header has a:cost, t more than once" in found["repeated_columns"]
+    path.write_text("item,stage,output,output\n" + "".join(f"{n},a,x,y\n{n},b,x,y\n" for n in "12"))
+    assert "output more than once" in codes(analyze(path, **GIVEN))["repeated_columns"]
 
 
 def test_truth_in_another_case_is_folded_and_said():

@@ -13,7 +13,7 @@ from stopwise.logs.judging.verdict import Verdict
 from stopwise.logs.judging.warnings.log_warning import LogWarning
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.reading.files import collect, column_types, need_polars
-from stopwise.logs.reading.log import TRUTHS, Log
+from stopwise.logs.reading.log import COST_SUFFIX, TRUTHS, Log
 
 _NO_ANSWER = re.compile(
     r"[<\[(]?(none|null|nil|#?n/?a|n\.a\.|nan|unknown|undefined|no (answer|response|output))[>\])]?"
@@ -66,12 +66,21 @@ def repeated_columns(log: Log) -> Iterator[LogWarning]:
     twice = [
         match[1] for name in names if (match := _RENAMED.fullmatch(name)) and match[1] in names
     ]
-    used = [name for name in dict.fromkeys(twice) if name in log.stages]
+    used = [name for name in dict.fromkeys(twice) if name in _read_columns(log)]
     if used:
         yield LogWarning(
             "repeated_columns",
             f"the header has {', '.join(map(printable, used))} more than once; the first is read.",
         )
+
+
+def _read_columns(log: Log) -> set[str | None]:
+    """Names of columns that something is read from."""
+    chosen = log.settings
+    named = {chosen.truth, chosen.segment, chosen.item or "item", *(chosen.features or ())}
+    if log.long:
+        return {*named, chosen.stage_column, chosen.output_column, chosen.cost_column}
+    return {*named, *log.stages, *(stage + COST_SUFFIX for stage in log.stages)}
 
 
 def repeated_items(log: Log, rows: int) -> Iterator[LogWarning]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -126,11 +127,12 @@ def selective_stages(counts: PatternCounts) -> dict[int, str]:
     """Stages that were called on rows unlike the others, and how that shows.
 
     If production stopped early for a reason that has to do with the outputs, the pairs of a deep
-    stage are only seen where that reason let it through. It shows when the earlier stages answer,
-    or disagree, otherwise on the rows that went deeper.
+    stage are only seen where that reason let it through. It shows when the other stages answer, or
+    disagree, otherwise on the rows that went deeper (or, of stages that are called one by one, on
+    those that a stage was called on).
     """
     found: dict[int, str] = {}
-    for j in range(1, len(counts.stages)):
+    for j in range(len(counts.stages)):
         called = counts.codes[:, j] != NOT_CALLED
         with_j, without_j = counts.where(called), counts.where(~called)
         if min(with_j.rows, without_j.rows) < LOW_COUNT:
@@ -144,26 +146,25 @@ def selective_stages(counts: PatternCounts) -> dict[int, str]:
     return found
 
 
-def _unlike(called: PatternCounts, other: PatternCounts, stage: int) -> str | None:
+def _unlike(called: PatternCounts, without: PatternCounts, stage: int) -> str | None:
     names = called.stages
-    a, b = called.evidence(), other.evidence()
-    for i, k in pair_indices(stage):
+    others = [at for at in range(len(names)) if at != stage]
+    a, b = called.evidence(), without.evidence()
+    for i, k in itertools.combinations(others, 2):
         if difference(a.disagreed[i, k], a.seen[i, k], b.disagreed[i, k], b.seen[i, k]) is None:
             continue
         return (
             f"{names[i]} and {names[k]} differ on {percent(a.disagreement[i, k])} of the rows"
-            " that went"
-            f" on to it and on {percent(b.disagreement[i, k])} of the others"
+            f" with it and on {percent(b.disagreement[i, k])} of the others"
         )
-    for i in range(stage):
-        shares = [_label_counts(part, i) for part in (called, other)]
+    for i in others:
+        shares = [_label_counts(part, i) for part in (called, without)]
         for label in range(len(called.labels)):
             (x, n), (y, m) = ((share[label], share.sum()) for share in shares)
             if difference(int(x), int(n), int(y), int(m), extra=len(called.labels)) is not None:
                 return (
                     f"{names[i]} says {called.labels[label]!r} on {percent(x / n)} of the rows"
-                    " that went"
-                    f" on to it and on {percent(y / m)} of the others"
+                    f" with it and on {percent(y / m)} of the others"
                 )
     return None
 
