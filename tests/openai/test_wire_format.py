@@ -222,3 +222,21 @@ def test_an_event_that_never_ends_is_refused() -> None:
     kept = Events()
     for _ in range(200):  # the same with blank lines goes on for ever
         assert len(list(kept.feed(line + b"\n"))) == 1
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {}, {"total_tokens": 5}, {"prompt_tokens": "9", "completion_tokens": 1},
+        {"prompt_tokens": 9, "completion_tokens": -5}, {"prompt_tokens": True},
+        {"prompt_tokens": 9, "completion_tokens": None}, {"prompt_tokens": 1e300},
+        {"prompt_tokens": 0, "completion_tokens": 0},
+    ],
+)  # fmt: skip
+def test_usage_that_tells_no_numbers_is_none(usage: dict[str, Any]) -> None:
+    """Read as 0 tokens, such a call would be free, and its stage the cheapest of all."""
+    assert usage_of(usage) is None
+    streamed = StreamedAnswer()
+    streamed.add({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
+    streamed.add({"choices": [], "usage": usage})
+    assert streamed.completion.usage == Usage(7, 3)

@@ -113,14 +113,15 @@ def live_servers(
     stops: list[Callable[[], None]] = []
 
     def maker(
-        models: list[str] | None = None, server: dict[str, Any] | None = None, **more: Any
+        models: list[str] | None = None,
+        server: dict[str, Any] | None = None,
+        name: str = "support",
+        **more: Any,
     ) -> LiveServer:
         listen = f"127.0.0.1:{port}"
         form = {
             "server": {"store": "sqlite:///live.db", "listen": listen, **(server or {})},
-            "cascades": {
-                "support": cascade_form(upstream.url, models or ["small", "large"], **more)
-            },
+            "cascades": {name: cascade_form(upstream.url, models or ["small", "large"], **more)},
         }
         service = Service(config_of(form, folder))
         stop, ready = asyncio.Event(), threading.Event()

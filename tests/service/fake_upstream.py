@@ -16,7 +16,8 @@ class FakeUpstream:
     Attributes:
         answer: from (model, body) to a text, a message (dict), or an Exception-like instruction:
             {"status": 500, "headers": ...}, {"hang": seconds}, {"until": event}, {"drop": True},
-            {"cut": chunks}.
+            {"cut": chunks}, {"opened": "drop" | "silent" | "kept open" | "long"}, a stream that has
+            no event.
         requests: (headers, body) of everything that came.
     """
 
@@ -105,6 +106,21 @@ class FakeUpstream:
              "choices": choices, "usage": USAGE}
         )  # fmt: skip
 
+    async def _opened(
+        self, request: web.Request, response: web.StreamResponse, what: str
+    ) -> web.StreamResponse:
+        """A stream without an event: it breaks off, is silent, or is only kept open."""
+        assert request.transport is not None
+        if what == "drop":
+            request.transport.abort()
+        elif what == "long":
+            await response.write(b"data: " + b"x" * 11_000_000)
+        while not request.transport.is_closing():
+            if what == "kept open":
+                await response.write(b": wait\n\n")
+            await asyncio.sleep(0.02)
+        return response
+
     async def _stream(
         self, request: web.Request, body: dict[str, Any], given: Any
     ) -> web.StreamResponse:
@@ -112,6 +128,8 @@ class FakeUpstream:
         text = given.get("text", "some words to be cut") if isinstance(given, dict) else given
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
+        if isinstance(given, dict) and "opened" in given:
+            return await self._opened(request, response, given["opened"])
 
         async def send(form: dict[str, Any]) -> None:
             chunk = {"id": "up", "object": "chat.completion.chunk", "created": 1,

@@ -56,6 +56,33 @@ def test_every_arrival_is_a_visit(paths: list[list[int]]) -> None:
         assert sum(counts.visits(stage).values()) == reached == sum(len(p) > stage for p in paths)
 
 
+@given(PATHS, PATHS, PATHS)
+def test_machines_that_began_with_one_rule_add_up_without_counting_it_twice(
+    rule: list[list[int]], one: list[list[int]], two: list[list[int]]
+) -> None:
+    gathered = counted(rule + one)
+    gathered.merge(counted(rule + two).since(counted(rule)))
+    assert gathered == counted(rule + one + two)
+    assert gathered.since(gathered) == counted([])
+
+
+def test_what_counts_did_not_begin_with_is_not_taken_off() -> None:
+    with pytest.raises(StopwiseError, match="did not begin with"):
+        counted([[1, 2]]).since(counted([[1, 3]]))
+
+
+@pytest.mark.parametrize("name", ["full", "ends", "labelled"])
+def test_counts_that_differ_in_one_counter_alone_are_not_equal(name: str) -> None:
+    one, two = counted([[0, 1, 2]]), counted([[0, 1, 2]])
+    two.labelled[2, 0] = 1
+    assert one != two
+    one.labelled[2, 0] = 1
+    assert one == two
+    value = getattr(two, name)
+    (value[0] if name == "ends" else value).clear()
+    assert one != two
+
+
 def test_counts_by_other_bins_are_refused() -> None:
     other = Transitions(Binning(edges=((0.5,), (), ()), labels=((), (), ())))
     with pytest.raises(StopwiseError, match="binning"):

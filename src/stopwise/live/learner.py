@@ -15,7 +15,7 @@ from stopwise.live.bookkeeping.funding import funded, funded_async
 from stopwise.live.bookkeeping.knowledge import Knowledge
 from stopwise.live.bookkeeping.many_rounds import ManyRounds
 from stopwise.live.bookkeeping.resuming import resume_from, snapshot_of
-from stopwise.live.choosing.readings import LiveReading
+from stopwise.live.choosing.readings import Certain, LiveReading
 from stopwise.live.choosing.stateless_decider import DrawnItem, StatelessDecider
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.parts import parts_of
@@ -57,8 +57,7 @@ class Learner:
         rule: a per-item rule to begin with, or the file that `stopwise fit` wrote. The policy is
             then `per-item`, unless another that decides per item is named.
         agree: promise that at least this share of the rounds has the answer of a full run; rounds
-            are full runs until that is proven. The policy is then `per-item`, unless another that
-            decides per item is named, and the mistake cost is not used.
+            are full runs until that is proven. Policy: as with `rule`; the mistake cost is unused.
         level: how sure that is, at all times together.
         calls: "cascade", a stage needs those before it; "alone", each can be called by itself: a
             round then calls the stage that the policy draws and no other, but for full runs, whose
@@ -296,13 +295,14 @@ class Learner:
         """The distribution that enforcing would draw the next depth from, in any mode."""
         return self._knowledge.advice(segment)
 
-    def best_stage(self, segment: str = "", reading: LiveReading = "weak-dominance") -> int:
-        """Where to stop for good, by one reading of the evidence.
+    @overload
+    def best_stage(self, segment: str = "", reading: LiveReading = ...) -> int: ...
+    @overload
+    def best_stage(self, segment: str = "", *, reading: Certain) -> int | None: ...
+    def best_stage(self, segment: str = "", reading: str = "weak-dominance") -> int | None:
+        """Where to stop for good, by one reading of the evidence (`report().readings` has all).
 
-        By default the paper's rule: the first stage i whose observed disagreement with every
-        deeper stage j is below C_j - C_i (in mistakes). "estimated" and "minimax" rest on other
-        assumptions, see `stopwise.live.choosing.readings`. A pair that was never seen rules
-        nothing out, so that a learner that knows nothing answers with the last stage.
+        By default the paper's rule; the last stage where nothing is known. "certain" may be None.
 
         >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).best_stage()
         1

@@ -92,23 +92,28 @@ class Decided:
 
 
 def usage_of(form: Any) -> Usage | None:
-    """Read the field `usage`; None where it is not given.
+    """Read the field `usage`; None where it does not say how many tokens there were.
+
+    A call whose usage is empty, in other words or all zero was not free.
 
     >>> usage_of({"prompt_tokens": 12, "completion_tokens": 3})
     Usage(input=12, output=3, cached=0)
+    >>> usage_of({"input_tokens": 12}), usage_of({"prompt_tokens": 0, "completion_tokens": 0})
+    (None, None)
     """
     if not isinstance(form, Mapping):
         return None
+    counts = _count(form.get("prompt_tokens")), _count(form.get("completion_tokens", 0))
+    if None in counts or not any(counts):
+        return None
     details = form.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
-    return Usage(
-        _count(form.get("prompt_tokens")), _count(form.get("completion_tokens")), _count(cached)
-    )
+    return Usage(counts[0] or 0, counts[1] or 0, _count(cached) or 0)
 
 
-def _count(value: Any) -> int:
+def _count(value: Any) -> int | None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return max(0, int(value)) if is_number and abs(value) < 1e15 else 0
+    return int(value) if is_number and 0 <= value < 1e15 else None
 
 
 def text_of(content: Any) -> str:

@@ -22,6 +22,9 @@ from stopwise.situations.references_base import FinalLoss, differs_from
 from stopwise.situations.sureness import last_is_surer
 from stopwise.situations.transitions import Transitions
 
+REFERENCES = ("auto", "last", "consensus")
+"""By name; any stage can be one too."""
+
 TRUST = 0.7
 """The share of differences from the last stage that are net gains, where nothing tells."""
 
@@ -130,7 +133,7 @@ def check_reference(reference: object, trust: object, stage_count: int | None = 
     if isinstance(reference, bool) or not isinstance(reference, int | str):
         raise fail("reference", reference, _ACCEPTED)
     if isinstance(reference, str):
-        if reference not in ("auto", "last", "consensus"):
+        if reference not in REFERENCES:
             raise fail("reference", reference, _ACCEPTED)
     elif stage_count is None:
         whole_number("reference", reference, least=0)
@@ -187,11 +190,13 @@ class Agreed:
         return doubt + abs(self.surer) * (wanted - doubt)
 
     def chance_right(self, groups: IntArray) -> FloatArray:
-        """The chance that each stage's output is right; by its accuracy where never counted."""
-        return np.asarray(
-            [self.right.get(tuple(row), self.accuracies) for row in groups.tolist()],
-            dtype=np.float64,
-        )
+        """The chance that each stage's output is right; by its accuracy where never counted.
+
+        >>> Agreed((0.7, 0.8, 0.9), 0.0, 0.0, {}).chance_right(np.zeros((0, 3), dtype=int)).shape
+        (0, 3)
+        """
+        rows = [self.right.get(tuple(row), self.accuracies) for row in groups.tolist()]
+        return np.asarray(rows, dtype=np.float64).reshape(groups.shape)
 
 
 def _between(value: float, starts: float, ends: float) -> float:

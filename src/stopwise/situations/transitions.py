@@ -153,11 +153,7 @@ class Transitions:
         >>> one.first, one.moves
         ({5: 2}, [{(5, 7): 1}])
         """
-        if other.binning != self.binning:
-            raise StopwiseError(
-                f"transitions: got counts of the binning {other.binning.epoch}, but need those of"
-                f" {self.binning.epoch}: counts by other bins are other counts"
-            )
+        self._check_bins(other)
         _add_all(self.first, other.first)
         for own, theirs in zip(self.moves, other.moves, strict=True):
             _add_all(own, theirs)
@@ -165,6 +161,35 @@ class Transitions:
         for own, theirs in zip(self.ends, other.ends, strict=True):
             _add_all(own, theirs)
         _add_all(self.labelled, other.labelled)
+
+    def since(self, base: Transitions) -> Transitions:
+        """What was counted beyond the counts that it all began with: those of a fitted rule.
+
+        Machines that began with the same rule hold its counts each: this is what to add up, so that
+        the rule's own rows are counted once.
+
+        >>> binning = Binning(edges=((), ()), labels=((), ()))
+        >>> rule, machine = Transitions(binning), Transitions(binning)
+        >>> rule.add([5, 7]), machine.merge(rule), machine.add([5])
+        (None, None, None)
+        >>> machine.since(rule).first, machine.since(rule).moves
+        ({5: 1}, [{}])
+        """
+        self._check_bins(base)
+        left = Transitions(self.binning)
+        left.first = _less(self.first, base.first)
+        left.moves = [_less(own, less) for own, less in zip(self.moves, base.moves, strict=True)]
+        left.full = _less(self.full, base.full)
+        left.ends = [_less(own, less) for own, less in zip(self.ends, base.ends, strict=True)]
+        left.labelled = _less(self.labelled, base.labelled)
+        return left
+
+    def _check_bins(self, other: Transitions) -> None:
+        if other.binning != self.binning:
+            raise StopwiseError(
+                f"transitions: got counts of the binning {other.binning.epoch}, but need those of"
+                f" {self.binning.epoch}: counts by other bins are other counts"
+            )
 
     # ---- reading ------------------------------------------------------------------------------
 
@@ -196,9 +221,9 @@ class Transitions:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Transitions):
             return NotImplemented
-        return (self.binning, self.first, self.moves, self.full) == (
-            other.binning, other.first, other.moves, other.full,
-        )  # fmt: skip
+        return self.binning == other.binning and all(
+            getattr(self, name) == getattr(other, name) for name in _COUNTERS
+        )
 
     __hash__ = None  # type: ignore[assignment]  # it changes as it counts
 
@@ -282,6 +307,13 @@ def _write_pairs(pairs: Mapping[tuple[int, int], int]) -> dict[str, dict[str, in
 def _add_all(own: dict[Any, int], theirs: Mapping[Any, int]) -> None:
     for key, number in theirs.items():
         own[key] = own.get(key, 0) + number
+
+
+def _less(own: Mapping[Any, int], base: Mapping[Any, int]) -> dict[Any, int]:
+    if any(own.get(key, 0) < number for key, number in base.items()):
+        raise StopwiseError("transitions: got a base that these counts did not begin with")
+    left = {key: number - base.get(key, 0) for key, number in own.items()}
+    return {key: number for key, number in left.items() if number}
 
 
 def _read(form: Mapping[str, Any]) -> dict[int, int]:

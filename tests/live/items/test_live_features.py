@@ -9,6 +9,7 @@ import pytest
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.live import Cascade, Learner, Stage
+from stopwise.policies.per_item.alone.rule import AloneRule
 from stopwise.policies.per_item.logistic.rule import LogisticRule
 from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.observations import Observations
@@ -172,3 +173,16 @@ def test_a_text_where_the_rule_knows_a_number_is_refused():
     cascade = Cascade(stages_of(), rule=rule, mistake_cost=MISTAKE)
     with pytest.raises(StopwiseError, match="feature length: got 'long', but need a number"):
         cascade.answer(1, features={"length": "long"})
+
+
+def test_a_feature_that_the_rule_was_not_fitted_on_is_refused(tmp_path):
+    """A misspelt one would count as not given, and nobody would know."""
+    numbers = only(ROWS, "length")
+    alone = AloneRule.fit(NAMES, numbers, COSTS)
+    table, regressions = Rule.fit(NAMES, numbers, COSTS), LogisticRule.fit(NAMES, numbers, COSTS)
+    for rule, calls in ((table, "cascade"), (regressions, "cascade"), (alone, "alone")):
+        cascade = Cascade(stages_of(), rule=rule, mistake_cost=MISTAKE, calls=calls)
+        with pytest.raises(StopwiseError, match="'lenght'; did you mean 'length'"):
+            cascade.answer(1, features={"lenght": 7})
+        cascade.answer(1, features={"length": 7})
+        cascade.answer(1)

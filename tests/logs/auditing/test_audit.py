@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from stopwise.checks import StopwiseError
 from stopwise.logs import plan_audit, simulate_audit
 from stopwise.logs.auditing.audit import assess, label_order
 from stopwise.logs.auditing.confidence_sequence import first_rejection, log_capital, mean_bounds
+from stopwise.logs.auditing.files import labels_in
 
 GIVEN = {"stages": ["small", "medium", "large"], "costs": [0.01, 0.1, 0.3], "mistake_cost": 1}
 
@@ -192,6 +194,18 @@ def test_settled_without_labels_and_blind_batches(log, tmp_path, cli):
     cli(*base, "--costs", "0.01,0.1,0.3", "--blind")
     header = (tmp_path / "log.to-label.csv").read_text().splitlines()[0]
     assert header == "item,label"
+
+
+@pytest.mark.parametrize(("between", "coding"), [(";", "utf-8-sig"), ("\t", "utf-8")])
+def test_labels_are_read_as_spreadsheets_save_them(log, tmp_path, between, coding):
+    plan = plan_audit(log.drop("truth", "lang"), **GIVEN)
+    path = tmp_path / "labels.csv"
+    lines = [["item", "shown", "label"], ["3", "a, b", "1"], ["5", "c", ""]]
+    path.write_text("\r\n".join(between.join(line) for line in lines), encoding=coding)
+    assert labels_in(path, plan.rows) == {"3": "1"}
+    path.write_text("item,label", encoding="utf-16")
+    with pytest.raises(StopwiseError, match="save it as UTF-8"):
+        labels_in(path, plan.rows)
 
 
 def test_items_must_have_names_of_their_own(log, tmp_path, cli):

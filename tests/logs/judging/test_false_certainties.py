@@ -51,6 +51,40 @@ def test_a_stage_that_is_billed_is_not_called_where_it_is_not():
     assert analyze(frame).counts.by_stage()["not_called"] == [0, 10]
 
 
+PAID_FOR_ANSWERS = pl.DataFrame(
+    {
+        "a": ["x"] * 300 + [None] * 100, "a:cost": [0.1] * 300 + [0.0] * 100,
+        "b": ["x"] * 400, "b:cost": [0.1] * 400,
+    }
+)  # fmt: skip
+
+
+def test_a_stage_that_is_paid_for_answers_alone_was_called_where_it_gave_none():
+    """Blank and billed 0 before an answer: in a cascade it was called, as errors are often free."""
+    analysis = analyze(PAID_FOR_ANSWERS, mistake_cost=1, abstentions="mistake")
+    assert analysis.counts.by_stage()["abstained"] == [100, 0]
+    assert not analysis.verdict.pairs[0].certain
+    assert analysis.verdict.cost_bounds.own == pytest.approx((0.075, 0.1))
+    rows = read_rows(PAID_FOR_ANSWERS, LogSettings(stages=("a", "b"), mistake_cost=1))
+    assert (len(rows.codes), rows.left_out) == (400, 0)
+
+
+def test_a_bill_that_is_missing_is_no_call_and_nor_is_one_of_0_for_stages_called_alone():
+    missing = PAID_FOR_ANSWERS.with_columns(pl.col("a:cost").replace(0.0, None))
+    for frame, more in ((missing, {}), (PAID_FOR_ANSWERS, {"calls": "alone"})):
+        counts = analyze(frame, mistake_cost=1, **more).counts
+        assert counts.by_stage()["not_called"] == [100, 0]
+
+
+def test_blanks_said_to_be_abstentions_are_whatever_was_billed():
+    early = PAID_FOR_ANSWERS.rename({"a": "b", "b": "a", "a:cost": "b:cost", "b:cost": "a:cost"})
+    for frame in (early, early.with_columns(pl.col("b:cost").replace(0.0, None))):
+        given = {"stages": ["a", "b"], "mistake_cost": 1}
+        assert analyze(frame, **given).counts.by_stage()["not_called"] == [0, 100]
+        said = analyze(frame, **given, trailing_blanks="abstained")
+        assert said.counts.by_stage()["abstained"] == [0, 100]
+
+
 def test_segments_are_judged_with_their_own_bills():
     """Long texts cost 100 times more: what is certain for one segment is not for the other."""
     rng = np.random.default_rng(0)

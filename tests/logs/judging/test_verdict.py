@@ -14,9 +14,10 @@ from scipy import stats
 from stopwise import Costs, Evidence, Problem
 from stopwise.decisions import worst_cases
 from stopwise.logs import analyze
-from stopwise.logs.judging.intervals import rows_needed, share_bounds
+from stopwise.logs.judging.intervals import rows_needed
 from stopwise.logs.judging.mistake_costs import mistake_cost_ranges
 from stopwise.logs.judging.verdict import doubt_of, judge, rule_choice
+from stopwise.theory import share_bounds
 
 
 def random_patterns(rng, count, labels=3, patterns=6):

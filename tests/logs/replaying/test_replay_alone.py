@@ -9,7 +9,7 @@ import pytest
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.logs.reading.rows import read_rows
-from stopwise.logs.replaying.alone import run_alone
+from stopwise.logs.replaying.alone import _per_item, run_alone
 from stopwise.logs.replaying.replay import replay
 from stopwise.logs.settings import LogSettings
 from stopwise.policies.fixed import FixedStage
@@ -77,6 +77,16 @@ def test_what_is_learned_comes_from_full_runs_only(policy):
     second = run_alone(changed, chosen, np.arange(800), np.random.default_rng(1))
     kept = first.full if policy == "per-item" else slice(None)
     assert (first.answered_by[kept] == second.answered_by[kept]).all()
+
+
+def test_rules_may_be_made_again_with_no_full_run_between():
+    """Where stages rarely differ, full runs are rare: many rules see none before the next."""
+    rows = read_rows(noisy_log(4000), settings())
+    own = Costs.from_stages(OWN, 40)
+    full = np.zeros(4000, dtype=bool)
+    full[:32] = full[3000:3019] = True  # the second rule is made after the last of all
+    answered, spent = _per_item(rows, PerItem(), own, np.arange(4000), full)
+    assert len(answered) == len(spent) == 4000
 
 
 def test_regret_is_against_the_best_stage_called_alone():

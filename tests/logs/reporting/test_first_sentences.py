@@ -76,7 +76,7 @@ def test_rows_that_would_do_are_more_than_there_are(seed):
 
 def test_rows_for_a_measured_threshold():
     """With that many rows the bound of the share lies below that of the threshold; not before."""
-    from stopwise.logs.judging.intervals import share_bounds
+    from stopwise.theory import share_bounds
 
     rows = rows_needed(0.1, 0.2, 0.01, unsure=1.0)
     assert rows is not None

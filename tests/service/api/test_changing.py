@@ -8,6 +8,14 @@ from service_helpers import Maker
 C = "/api/v1/cascades/support"
 
 
+def test_a_refused_method_names_all_that_are_accepted(make: Maker) -> None:
+    client, _ = make(api_only=True)
+    for path, methods in (("mode", "GET, HEAD, PUT"), ("labels", "GET, HEAD, POST"),
+                          ("rounds", "POST"), ("audit", "GET, HEAD")):  # fmt: skip
+        refused = client.delete(f"{C}/{path}")
+        assert (refused.status_code, refused.headers["allow"]) == (405, methods)
+
+
 def test_modes_are_switched_with_a_reason_and_survive(
     make: Maker, caplog: pytest.LogCaptureFixture
 ) -> None:

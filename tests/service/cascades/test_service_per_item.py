@@ -109,6 +109,12 @@ def test_the_log_for_analyze_holds_fair_rows_alone(learned: tuple[TestClient, Se
     lines = client.get(f"{API}/log?format=jsonl").text.splitlines()
     assert len(rows) == sums["full_runs"]
     assert len(lines) == 150
+    forms = [json.loads(line) for line in lines]
+    # Each line names its round, and says apart what the rule said of it.
+    assert [form["item"] for form in forms] == [
+        stored.id for stored in service.rounds.rounds("support", service.cascades["support"].epoch)
+    ]
+    assert all(0 < form["rule"]["chance"] <= 1 for form in forms)
     audit = client.get(f"{API}/audit").json()
     assert audit["items"] <= sums["full_runs"]
 

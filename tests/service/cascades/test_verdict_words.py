@@ -284,6 +284,18 @@ def test_pages_say_what_is_certain_and_at_which_threshold(make: Maker) -> None:
         assert f"{certain} that no deeper stage is worth its price, after 300" in text, path
 
 
+def test_the_audit_goes_by_the_costs_of_the_verdict(make: Maker) -> None:
+    """Means of what calls cost, not those of the rule, in which a guess counts as a call."""
+    client, service = make(models=NAMES[:2], mode="advise", mistake_cost=0.1)
+    play(service, (0.4, 0.1), 12, costs=(0.00002,))
+    cascade = service.cascades["support"]
+    (line,) = client.get("/api/v1/cascades/support/verdict").json()["pairs"]
+    (pair,) = client.get("/api/v1/cascades/support/audit").json()["pairs"]
+    assert pair["threshold"] == pytest.approx(line["threshold"])
+    assert line["threshold"] == pytest.approx(0.0002)
+    assert cascade.learner.costs.thresholds[0, 1] > 0.001
+
+
 def test_pages_ask_whether_where_nobody_can_know(make: Maker) -> None:
     """ "Not knowable that no deeper stage pays" would sound as if it were so."""
     client, service = make(models=NAMES, api_only=True, mode="advise")
@@ -298,6 +310,9 @@ def test_pages_ask_whether_where_nobody_can_know(make: Maker) -> None:
     assert (
         'href="/ui/c/support/labels">Labels</a> is that audit' in client.get("/ui/c/support").text
     )
+    labels = judged.readings.labels_to_settle
+    page = " ".join(client.get("/ui/c/support/labels").text.split())
+    assert f"0 labels given; about {labels} in all are likely to settle it, at most " in page
     for mode, words in (("advise", "would cost about"), ("enforce", "costs about")):
         service.set_mode(service.cascades["support"], mode, LOCAL, "to see")
         page = " ".join(client.get("/ui/c/support/mode").text.split())

@@ -273,6 +273,22 @@ def test_a_spent_budget_says_when_there_is_another(make: Maker, upstream: FakeUp
     assert abs(int(refused.headers["retry-after"]) - left) < 60 or left < 60
 
 
+def test_a_call_that_failed_is_not_charged_more_than_it_can_cost(
+    make: Maker, upstream: FakeUpstream
+) -> None:
+    """A budget would be passed by requests that state what they may cost."""
+    client, service = make(mode="shadow", sample=0.0, run_to="small")
+    for stage in service.cascades["support"].config.stages:
+        object.__setattr__(stage.upstream, "timeout", 0.1)
+    key, text = service.keys.create("app", ["infer"], budget=2e-4)
+    service.keys.renew()
+    upstream.answer = lambda model, body: {"hang": 5}
+    response = ask(client, {**ASK, "max_tokens": 5}, authorization=f"Bearer {text}")
+    assert response.status_code in (429, 502, 504)
+    settled(client, service)
+    assert 0 < service.spending.spent(f"key:{key.id}") <= 2e-4
+
+
 def stored_rounds(folder: Path, name: str) -> list[dict[str, Any]]:
     """The rounds that a service has left behind."""
     database = SqliteDatabase(folder / name)

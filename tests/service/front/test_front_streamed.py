@@ -123,6 +123,27 @@ def test_failure_before_the_first_byte_is_replaced(live: Live, upstream: FakeUps
     assert evidence.seen[0, 1] == 0
 
 
+@pytest.mark.parametrize("way", ["drop", "silent", "kept open", "long"])
+def test_a_stream_that_opens_and_has_no_event_is_replaced(
+    make: Maker, upstream: FakeUpstream, way: str
+) -> None:
+    client, service = make(mode="shadow", sample=1.0)
+    for stage in service.cascades["support"].config.stages:
+        object.__setattr__(stage.upstream, "timeout", 60 if way in ("drop", "long") else 0.2)
+    upstream.answer = lambda model, body: {"opened": way} if model == "large" else "fine"
+    response = ask(client, ASK)
+    assert response.status_code == 200
+    assert response.headers["x-stopwise-stage"] == "small"
+    assert response.text.endswith("data: [DONE]\n\n")
+    upstream.answer = lambda model, body: {"opened": way} if body.get("stream") else {"status": 500}
+    response = ask(client, ASK)
+    assert response.json()["error"]["code"] == "no_answer"
+    assert service.recorder.drain()
+    eventually(lambda: not service._tasks)
+    assert service.recorder.drain()
+    assert service.rounds.sums("support")["failed:1"] == 2
+
+
 def test_failure_of_all_before_the_first_byte_is_a_proper_error(
     live: Live, upstream: FakeUpstream
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fake_upstream import FakeUpstream
+from front_requests import settled
 from service_helpers import Maker
 from starlette.testclient import TestClient
 
@@ -267,6 +268,42 @@ def test_pages_of_a_cascade_that_has_answered_nothing(make: Maker, upstream: Fak
     mode = " ".join(page(client, "/ui/c/support/mode").split())
     assert "Nothing can be said yet" in mode
     assert "Enforcing now, with nothing learned, would cost" in mode
+
+
+def test_the_first_sentence_says_what_is_missing(make: Maker, upstream: FakeUpstream) -> None:
+    client, service = make(models=["small", "middle", "large"], mode="shadow", sample=1.0)
+    words = "No request has come in yet. Send one to <code>/v1/chat/completions</code> with the"
+    for path in ("/ui/", "/ui/c/support"):
+        assert f"{words} model name <code>support</code>." in page(client, path)
+    upstream.answer = lambda model, body: {"status": 500} if model == "middle" else model
+    for number in range(2):
+        ask(client, str(number))
+    wait_until_counted(client, 2)
+    told = " ".join(page(client, "/ui/c/support").split())
+    assert (
+        "Not every two stages have answered the same request (small and middle; middle and large)."
+        " middle has failed in each of its 2 calls."
+    ) in told
+    assert '<span class="open">not judged yet</span> after 2 compared rounds' in told
+    verdicts = [pair["verdict"] for pair in service_pairs(client)]
+    assert verdicts == ["not compared yet", "not judged yet", "not compared yet"]
+    assert ">small and large: not judged yet</text>" in told
+    client, service = make(mode="shadow", sample=0.0, server={"store": "sqlite:///other.db"})
+    ask(client, "x")
+    settled(client, service)
+    told = page(client, "/ui/c/support")
+    assert "1 request came in, of which none was compared. In shadow, 0 % are." in told
+    client, _ = make(api_only=True, server={"store": "sqlite:///third.db"})
+    path = "<code>/api/v1/cascades/support/rounds</code>"
+    assert f"No round has been reported yet. Begin one with a POST to {path}." in page(
+        client, "/ui/"
+    )
+
+
+def service_pairs(client: TestClient) -> list[dict[str, Any]]:
+    found = client.get("/api/v1/cascades/support/verdict").json()["pairs"]
+    assert isinstance(found, list)
+    return found
 
 
 def test_all_segments_together_are_those_that_came(make: Maker, upstream: FakeUpstream) -> None:

@@ -28,8 +28,8 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-def ask(url: str, text: str) -> None:
-    body = {"model": "support", "messages": [{"role": "user", "content": text}]}
+def ask(url: str, text: str, name: str = "support") -> None:
+    body = {"model": name, "messages": [{"role": "user", "content": text}]}
     request = urllib.request.Request(
         f"{url}/v1/chat/completions",
         json.dumps(body).encode(),
@@ -76,6 +76,29 @@ def test_every_page_opens_without_a_complaint_of_the_browser(browser: Browser, u
             assert page.locator("h1").count() == 1
             # nothing wider than the screen: no sideways scrolling of the whole page on a phone
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+        assert problems == []
+        page.close()
+
+
+def test_the_longest_names_fit_on_a_phone(
+    browser: Browser, live: Callable[..., Any], upstream: FakeUpstream
+) -> None:
+    name, models = "c" * 100, [f"{start}_{'long' * 22}" for start in ("small", "large")]
+    upstream.answer = lambda model, body: model
+    server = live(models=models, name=name, mode="shadow", sample=1.0, server={"keep": "all"})
+    for number in range(3):
+        ask(server.url, str(number), name)
+    assert server.service.recorder.drain()
+    for width in (375, 1200):
+        page, problems = watched(browser, viewport={"width": width, "height": 800})
+        for path in ("/ui/", *(f"/ui/c/{name}{tab}" for tab in PATHS), "/ui/keys"):
+            page.goto(server.url + path)
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+            # What is written in a table is on the screen too, not behind a bar to be found.
+            hidden = (
+                "[...document.querySelectorAll('.wide')].map(e => e.scrollWidth - e.clientWidth)"
+            )
+            assert max(page.evaluate(hidden), default=0) <= 0, (path, width)
         assert problems == []
         page.close()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from stopwise.evidence import Evidence
 from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
 from stopwise.live.bookkeeping.funding import funded
-from stopwise.live.choosing.readings import LiveReading, stage_by
+from stopwise.live.choosing.readings import certain_stage, stage_by
 from stopwise.live.watching.explain import Explanation, explain
 from stopwise.live.watching.report import LiveReport, report_of
 
@@ -67,14 +67,16 @@ class Knowledge:
         p = ledger.chooser.distribution(counters, tally, number, ledger.prices, deepest)
         return self._books.opener.with_full_runs(p, number)
 
-    def best_stage(self, segment: str, reading: LiveReading) -> int:
+    def best_stage(self, segment: str, reading: str) -> int | None:
         """Where to stop for good, by one reading of the evidence."""
         ledger = self._books.ledger
         with ledger.lock:
             self._books.settle()
-            counters = self._books.counters
-            evidence = counters.evidence_for(counters.peek(segment))
-            return stage_by(reading, evidence, ledger.prices.costs)
+            counters, costs = self._books.counters, ledger.prices.costs
+            tally = counters.peek(segment)
+            if reading == "certain":  # nothing lent by other segments, and no weights
+                return certain_stage(tally.evidence(), costs)
+            return stage_by(reading, counters.evidence_for(tally), costs)
 
     def explanation(self, segment: str) -> Explanation:
         """Why the next round of a segment goes as deep as it does."""
@@ -104,7 +106,13 @@ class Knowledge:
             last, through = prices.per_stage[-1], prices.cumulative[-1]
             settings = self._settings
             report = report_of(
-                tally, settings.stages, settings.promise, last, through, settings.calls
+                tally,
+                settings.stages,
+                settings.promise,
+                last,
+                through,
+                settings.calls,
+                tuple(prices.costs.in_mistakes.tolist()),
             )
             if segment is not None or not unrecorded:
                 return report

@@ -11,7 +11,7 @@ from stopwise.costs import Costs
 from stopwise.live.choosing.promise_events import promise_events
 from stopwise.live.comparing.reader import Reader
 from stopwise.live.items.counting import copy_of
-from stopwise.live.items.features import SEGMENT, check_cells
+from stopwise.live.items.features import SEGMENT, check_cells, check_names, features_of
 from stopwise.live.items.memory import ItemMemory
 from stopwise.live.items.path import Deciding, ItemPath, stop_probability
 from stopwise.live.items.promise import LiveGuard, next_price, standing
@@ -71,6 +71,7 @@ class ItemDecider:
         self.stages = stages
         self.guard = None if promise is None else LiveGuard(promise)
         self.given: Transitions | None = None
+        self.fitted_on: tuple[str, ...] = ()  # features of the rule that was given
         self._regressions: LogisticRule | None = None
         self.memory = self._new_memory()
         self._reader = reader
@@ -86,6 +87,7 @@ class ItemDecider:
         elif rule is not None:
             if rule.stages != stages:
                 raise fail("rule", list(rule.stages), f"a rule of {list(stages)}")
+            self.fitted_on = features_of(rule)
             if isinstance(rule, LogisticRule):
                 self._regressions = rule
                 self.given = Transitions(rule.columns.binning)
@@ -151,6 +153,8 @@ class ItemDecider:
         known = checked_features(features)
         if self.given is None:
             check_cells(known, round.segment)
+        else:
+            check_names(known, self.fitted_on)
         round.features = known
 
     def next_stage(self, round: Round) -> int | None:

@@ -16,6 +16,7 @@ from stopwise.checks import fail
 from stopwise.costs import Costs
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.comparing.reader import Reader
+from stopwise.live.items.features import features_of
 from stopwise.live.items.path import Deciding, Differ, ItemPath
 from stopwise.live.items.row import ItemRow
 from stopwise.live.record import RoundRecord
@@ -112,7 +113,7 @@ class LoneDecider(ItemDecider):
                     "rule", "a rule without the rows that it was made from",
                     "one that this version of stopwise fit --calls alone wrote: fit it again",
                 )  # fmt: skip
-            self.given = rule.counts
+            self.given, self.fitted_on = rule.counts, features_of(rule)
             self.begin_with(rule.counts)
 
     def _decide_by(self, counts: Transitions, *, settled: bool) -> None:

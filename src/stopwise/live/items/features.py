@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from stopwise.checks import fail
+from stopwise.checks import fail, known_names
 from stopwise.live.items.row import Features
+from stopwise.policies.per_item.any_rule import AnyRule
+from stopwise.policies.per_item.logistic.rule import LogisticRule
+from stopwise.policies.per_item.rule import Rule
 from stopwise.situations.binning import MOST_FEATURES, Binning, FeatureBins
 
 SEGMENT = "segment"
@@ -57,6 +60,33 @@ def check_cells(features: Features, segment: str) -> None:
             "features", names,
             f"at most {MOST_FEATURES}, the segment included, or a rule that was fitted on them",
         )  # fmt: skip
+
+
+def check_names(features: Features, fitted_on: Iterable[str]) -> None:
+    """Refuse features that a rule was not fitted on: a misspelt one would count as not given.
+
+    >>> check_names({"lenght": 7.0}, ["length"])
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: features: unknown feature 'lenght'; did you mean 'length'?
+    """
+    known_names("features", features, fitted_on, "feature")
+
+
+def features_of(rule: AnyRule) -> tuple[str, ...]:
+    """The names of the features that a rule was fitted on.
+
+    >>> import numpy as np
+    >>> from stopwise import Costs
+    >>> from stopwise.situations.observations import Observations
+    >>> rows = Observations(("no",), np.zeros((9, 2), int), None, {"length": np.arange(9.0)})
+    >>> features_of(Rule.fit(("small", "large"), rows, Costs.from_stages([1, 5])))
+    ('length',)
+    """
+    if isinstance(rule, LogisticRule):
+        return tuple(feature.name for feature in rule.columns.features)
+    binning = rule.counts.binning if isinstance(rule, Rule) else rule.binning
+    return tuple(feature.name for feature in binning.features)
 
 
 def _bin_finder(feature: FeatureBins) -> Callable[[Any], int]:

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stopwise.costs import Calls
+import numpy as np
+
+from stopwise.costs import Calls, Costs
 from stopwise.display import COLOURS, frame, html_table, new_axes
+from stopwise.evidence import Evidence
+from stopwise.live.choosing.readings import every_reading
 from stopwise.live.counters.tally import Tally
 from stopwise.live.items.figures import ItemFigures, figures_of_items
 from stopwise.live.items.promise import PromiseFigures, figures_of_promise
+from stopwise.live.pairs import pair_list
 from stopwise.policies.per_item.agreement_guard import AgreementGuard
 
 if TYPE_CHECKING:
@@ -49,6 +54,7 @@ class LiveReport:
         saved_through: what calling all stages would have cost, less `spent`; None likewise.
         way: "cascade" or "alone", as `calls` was set; None where it was not, and both savings are
             shown.
+        in_mistakes: what stopping at each stage costs, in mistakes; empty where that is not known.
 
     >>> from stopwise.live import Learner
     >>> learner = Learner({"rule": 0, "model": 1}, "fixed", mistake_cost=4)
@@ -80,14 +86,39 @@ class LiveReport:
     saved_alone: float | None = None
     saved_through: float | None = None
     way: Calls | None = None
+    in_mistakes: tuple[float, ...] = ()
+
+    @property
+    def readings(self) -> dict[str, int | None]:
+        """Where each reading of the evidence stops, as `stopwise analyze` has them.
+
+        None where nothing is certain; empty where costs are not known here. A pair that was never
+        compared rules nothing out.
+
+        >>> from stopwise.live import Learner
+        >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).report().readings
+        {'certain': None, 'weak-dominance': 1, 'estimated': 1, 'minimax': 1}
+        """
+        if not self.in_mistakes:
+            return {}
+        size = len(self.stages)
+        seen, disagreed = (np.zeros((size, size), dtype=np.int64) for _ in range(2))
+        for at, (i, j) in enumerate(pair_list(size)):
+            seen[i, j], disagreed[i, j] = self.compared[at], self.disagreed[at]
+        costs = Costs.from_cumulative(self.in_mistakes)
+        return every_reading(Evidence.from_counts(seen, disagreed), costs)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it.
+        """As JSON holds it; readings by the names of the stages.
 
         >>> report_of(Tally(2), ("a", "b")).to_dict()["calls"]
         [0, 0]
         """
         form = asdict(self)
+        form["readings"] = {
+            reading: None if at is None else self.stages[at]
+            for reading, at in self.readings.items()
+        }
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in form.items()
         }
@@ -184,6 +215,7 @@ def report_of(
     last_cost: float | None = None,
     all_cost: float | None = None,
     way: Calls | None = None,
+    in_mistakes: Sequence[float] = (),
 ) -> LiveReport:
     """Read a tally.
 
@@ -194,6 +226,7 @@ def report_of(
         last_cost: what a call of the last stage costs.
         all_cost: what a call of every stage costs.
         way: how stages are called, where that was said.
+        in_mistakes: what stopping at each stage costs, in mistakes.
 
     >>> report_of(Tally(2), ("a", "b")).calls
     (0, 0)
@@ -229,4 +262,5 @@ def report_of(
         saved_alone=None if last_cost is None else tally.rounds * last_cost - tally.spent,
         saved_through=None if all_cost is None else tally.rounds * all_cost - tally.spent,
         way=way,
+        in_mistakes=tuple(in_mistakes),
     )

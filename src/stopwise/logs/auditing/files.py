@@ -139,10 +139,14 @@ def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
 
 def _filled_in(path: Path, rows: LogRows) -> Iterator[tuple[str, str]]:
     """Items and labels of a file to be labelled; lines without a label are passed over."""
-    reader = csv.DictReader(io.StringIO(_read(path).lstrip("\ufeff")))
-    columns = list(reader.fieldnames or ())
-    if not {"item", LABEL_COLUMN} <= set(columns):
+    text = _read(path).lstrip("\ufeff")
+    # Where a comma is the decimal sign, spreadsheets write semicolons between columns.
+    readers = [csv.DictReader(io.StringIO(text), delimiter=between) for between in ",;\t"]
+    found = [one for one in readers if {"item", LABEL_COLUMN} <= set(one.fieldnames or ())]
+    if not found:
+        columns = list(readers[0].fieldnames or ())
         raise fail(f"labels {path}", columns, "columns 'item' and 'label'")
+    reader = found[0]
     known, outputs = set(rows.items), set(rows.labels)
     for row in reader:
         item, label = str(row["item"]), plain_label(row[LABEL_COLUMN])
@@ -257,7 +261,9 @@ def inert(cell: str) -> str:
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise StopwiseError(f"{path}: cannot be read ({error}); save it as UTF-8") from None
+    except OSError as error:
         raise StopwiseError(f"{path}: cannot be read ({error})") from None
 
 

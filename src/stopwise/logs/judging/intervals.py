@@ -1,37 +1,10 @@
-"""Bounds on a share from counts, and how many rows would bring a bound below a threshold."""
+"""How many rows would bring the upper bound of a share below a threshold."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from stopwise.costs import FloatArray
-
-
-def share_bounds(
-    disagreed: ArrayLike, seen: ArrayLike, tail: float
-) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bound on a probability, each wrong with a chance of at most `tail`.
-
-    These are the Clopper-Pearson bounds, quantiles of Beta(S, F + 1) and Beta(S + 1, F). They hold
-    for every true value, and they lie outside the credible bounds of the uniform prior, quantiles
-    of Beta(S + 1, F + 1): the level is kept as a confidence level and as a credible one.
-
-    >>> low, high = share_bounds(0, 100, 0.05)
-    >>> float(low), round(float(high), 4)     # 1 - 0.05^(1/100)
-    (0.0, 0.0295)
-    """
-    from scipy.special import betainccinv, betaincinv
-
-    s = np.asarray(disagreed, dtype=np.float64)
-    n = np.asarray(seen, dtype=np.float64)
-    f = n - s
-    # Parameters of 0 stand for a point mass at the end; 1 only keeps the function defined there.
-    low = np.where(s > 0, betaincinv(np.maximum(s, 1e-9), f + 1, tail), 0.0)
-    high = np.where(f > 0, betainccinv(s + 1, np.maximum(f, 1e-9), tail), 1.0)
-    return np.asarray(low), np.asarray(high)
+from stopwise.theory import share_bounds
 
 
 def rows_needed(share: float, threshold: float, tail: float, unsure: float = 0.0) -> int | None:

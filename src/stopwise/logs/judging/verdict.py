@@ -25,12 +25,13 @@ import numpy as np
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage, minimax_stage, passes, worst_cases
 from stopwise.evidence import Counts, Evidence
-from stopwise.logs.judging.intervals import rows_needed, share_bounds
+from stopwise.logs.judging.intervals import rows_needed
 from stopwise.logs.reading.costs import CostBounds
 from stopwise.logs.reading.counting import ABSTAINED_CODE, NOT_CALLED
 from stopwise.logs.reading.pairs import pair_indices, refuse_no_overlap
 from stopwise.policies.uss_ts import UssTs
 from stopwise.problem import IntArray
+from stopwise.theory import share_bounds
 
 CERTAIN = "certain"
 TOO_FEW_ROWS = "too few rows"

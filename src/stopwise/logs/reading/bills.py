@@ -124,6 +124,15 @@ def _least(log: Log, table: pl.DataFrame, at: int) -> float:
     return float(collect(log.outputs.select(need_polars().col(f"c{at}").min()), log.name).item())
 
 
+def every_bill_written(log: Log, at: int) -> bool:
+    """Whether no row lacks a bill of a stage, be it 0; this reads its costs once more."""
+    polars = need_polars()
+    if log.weighted:
+        rows = log.outputs.select((polars.col("n") - polars.col(f"known{at}")).sum())
+        return int(collect(rows, log.name).item() or 0) == 0
+    return not collect(log.outputs.select(polars.col(f"unbilled{at}").any()), log.name).item()
+
+
 def read_bills(log: Log, table: pl.DataFrame, called: NDArray[np.bool_], rows: int) -> Bills:
     """The bills of counted patterns, and their spreads (one more pass over the costs).
 

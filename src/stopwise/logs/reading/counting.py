@@ -17,7 +17,13 @@ from stopwise.abstentions import NO_ANSWER, Abstentions, answers
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import printable
-from stopwise.logs.reading.bills import Bills, bill_query, check_bills, read_bills
+from stopwise.logs.reading.bills import (
+    Bills,
+    bill_query,
+    check_bills,
+    every_bill_written,
+    read_bills,
+)
 from stopwise.logs.reading.files import collect, need_polars
 from stopwise.logs.reading.labels import plain_label, refuse_disjoint_labels, too_many_labels
 from stopwise.logs.reading.log import Log
@@ -297,22 +303,33 @@ def tell_blanks_apart(log: Log, table: pl.DataFrame, raw: IntArray) -> IntArray:
     and blanks at the end are what the settings say (by default, a cascade that stopped before).
     """
     codes = raw.copy()
+    every_blank = log.settings.trailing_blanks == "abstained"
     for at in range(len(log.stages)):
         blank = raw[:, at] < 0
         follows = np.asarray((raw[:, at + 1 :] >= 0).any(axis=1))
         if log.calls_known[at]:
             called = table[f"k{at}"].to_numpy().astype(bool)
-            if (~called & ~blank).any():
+            if log.calls_by_cost and every_blank:
+                called = np.ones(len(raw), dtype=bool)
+            elif (~called & ~blank).any() or _may_be_free(log, at, blank & ~called & follows):
                 # It is free on some items, so a bill of 0 does not tell whether it was called.
                 called = called | follows | (at == 0)
-                if log.settings.trailing_blanks == "abstained":
-                    called = np.ones(len(raw), dtype=bool)
-        elif log.settings.trailing_blanks == "abstained":
+        elif every_blank:
             called = np.ones(len(raw), dtype=bool)
         else:
             called = follows
         codes[blank & ~called, at] = NOT_CALLED
     return codes
+
+
+def _may_be_free(log: Log, at: int, free_before_answers: NDArray[np.bool_]) -> bool:
+    """Whether a stage without a bill above 0 was called where a later stage answers.
+
+    In a cascade it was, if every one of its bills is written down: it is billed for answers only.
+    Where bills are missing, or each stage is called by itself, it was not.
+    """
+    cascade = log.calls_by_cost and log.settings.calls != "alone"
+    return cascade and bool(free_before_answers.any()) and every_bill_written(log, at)
 
 
 # ---- refusals -------------------------------------------------------------------------------

@@ -36,7 +36,8 @@ class Log:
 
     Attributes:
         outputs: columns `y0`, `y1`, ... (outputs), `k0`, ... (whether the stage was called, where
-            the log tells), `c0`, ... (costs, where they are to be measured) and `segment`.
+            the log tells), `unbilled0`, ... (whether it lacks a cost), `c0`, ... (costs, where they
+            are to be measured) and `segment`.
         truth: the same outputs with `truth`, for scoring; None where no truth was given.
         items: the same outputs with `item`, for files that people fill in.
         calls_known: for every stage, whether there is a column `k`.

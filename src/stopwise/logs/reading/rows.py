@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.abstentions import NO_ANSWER, UNKNOWN, answering_stages
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, nearest
 from stopwise.costs import Calls, Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import printable
@@ -38,6 +38,7 @@ from stopwise.logs.reading.pairs import refuse_no_overlap
 from stopwise.logs.settings import LogSettings
 from stopwise.problem import IntArray
 from stopwise.situations.observations import MOST_STAGES, Observations
+from stopwise.situations.references import REFERENCES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -140,6 +141,11 @@ class LogRows:
         """
         if isinstance(reference, str) and reference in self.stages:
             return self.stages.index(reference)
+        if isinstance(reference, str) and reference not in REFERENCES:
+            names = (*REFERENCES, *self.stages)
+            raise StopwiseError(
+                f"reference: unknown stage {reference!r}; {nearest(reference, names)}"
+            )
         last = self.baseline in (-1, len(self.stages) - 1)
         return reference if last or reference not in ("auto", "last") else self.baseline
 

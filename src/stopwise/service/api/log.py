@@ -91,10 +91,13 @@ async def _csv(service: Service, cascade: RunningCascade) -> AsyncIterator[bytes
 
 
 async def _jsonl(service: Service, cascade: RunningCascade) -> AsyncIterator[bytes]:
+    """All that is kept of each round; what was said per item is `rule`, as `item` is the round."""
     async for page, labels in _pages(service, cascade):
         lines = []
         for stored in page:
-            form = {"item": stored.id, "segment": stored.segment, "at": stored.at, **stored.form}
+            kept = dict(stored.form)
+            rule = {"rule": kept.pop("item")} if "item" in kept else {}
+            form = {"item": stored.id, "segment": stored.segment, "at": stored.at, **kept, **rule}
             label = labels.get(stored.id)
             if label is not None:
                 form["correct"] = list(label.correct)

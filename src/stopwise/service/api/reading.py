@@ -91,7 +91,7 @@ async def verdict(request: Request) -> Response:
         return {
             "cascade": cascade.name,
             "segment": segment,
-            "sentence": sentence_of(cascade, judged),
+            "sentence": sentence_of(cascade, judged, sums),
             "more": more_sentences(cascade, judged),
             "not_knowable": open_question(judged),
             "headline_stage": readings.get("headline_stage"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stopwise.abstentions import UNKNOWN
+from stopwise.costs import Costs
 from stopwise.estimating import answer_probabilities
 from stopwise.logs.auditing.audit import AuditPlan, assess
 from stopwise.logs.auditing.result import Audit
@@ -26,6 +27,7 @@ def audit_of(
     rounds: Sequence[StoredRound],
     labels: Mapping[str, Label],
     *,
+    costs: Costs,
     secret: bytes,
     batch: int = 20,
     level: float = LogSettings.level,
@@ -35,6 +37,9 @@ def audit_of(
     The rounds are those that had ended when the first label was given: a sample that keeps growing
     could not be put into one random order. That order is a keyed hash of the round's id, so that
     all replicas ask for the same next label.
+
+    Args:
+        costs: of the stages, as the verdict has them.
     """
     stage_count, abstentions = len(cascade.config.stages), cascade.config.abstentions
     complete, stops = [], []
@@ -51,11 +56,11 @@ def audit_of(
     rows = LogRows(
         name=cascade.name,
         stages=cascade.config.stage_names,
-        costs=cascade.learner.costs,
+        costs=costs,
         labels=(),
         codes=codes,
         answers=np.array(stops, dtype=np.int64),
-        spent=np.broadcast_to(np.asarray(cascade.learner.costs.cumulative), codes.shape),
+        spent=np.broadcast_to(np.asarray(costs.cumulative), codes.shape),
         shown=None,
         items=tuple(stored.id for stored in complete),
         truth=None,

@@ -230,7 +230,7 @@ def sums_of(
         for kind in kinds if fair and call.stage <= decision.depth else kinds[1:]:
             sums.update({f"{kind}:calls:{call.stage}": 1, f"{kind}:cost:{call.stage}": call.cost})
             sums.update({f"{kind}:cost2:{call.stage}": call.cost**2})
-            if call.failed is not None and not call.cost:
+            if call.unpaid:
                 sums.update({f"{kind}:unpaid:{call.stage}": 1})
     if decision.uncounted:
         add({f"uncounted:{decision.uncounted}": 1})
@@ -250,7 +250,7 @@ def sums_of(
         return sums
     if compared is not None:
         _add_compared(sums, compared, decision.depth, stage_count, abstentions)
-    if len(finished.calls) > baseline:
+    if len(finished.calls) > baseline and not finished.calls[baseline].unpaid:
         paid = finished.calls[baseline].cost
         add({"baseline:calls": 1, "baseline:cost": paid, "baseline:cost2": paid * paid})
     return sums

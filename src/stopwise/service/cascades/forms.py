@@ -87,6 +87,11 @@ class Call:
         """Whether it came back but without an answer."""
         return self.output is None and self.failed is None
 
+    @property
+    def unpaid(self) -> bool:
+        """Whether it failed and cost nothing: it says nothing of what a call costs."""
+        return self.failed is not None and not self.cost
+
 
 @dataclass(frozen=True)
 class ItemOutcome:

@@ -9,6 +9,7 @@ import numpy as np
 
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
+from stopwise.logs.formatting import counted, share
 from stopwise.logs.judging.readings import Readings, readings_of
 from stopwise.logs.judging.verdict import Doubt, Verdict, judge
 from stopwise.logs.reading.costs import CostBounds, costs_of
@@ -27,6 +28,8 @@ from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.database.rounds import Rounds
 
 NOT_KNOWABLE = "not knowable without labels"
+NOT_JUDGED = "not judged yet"
+"""While some two stages were never compared."""
 
 
 @dataclass(frozen=True)
@@ -225,20 +228,28 @@ def renew_headlines(rounds: Rounds, cascade: RunningCascade) -> None:
     cascade.headlines = found
 
 
-def sentence_of(cascade: RunningCascade, judged: JudgedCascade | None) -> str:
-    """The verdict in one sentence."""
+def sentence_of(
+    cascade: RunningCascade, judged: JudgedCascade | None, sums: Mapping[str, float]
+) -> str:
+    """The verdict in one sentence.
+
+    Args:
+        sums: as in `judged_of`: where there is no verdict yet, they tell why.
+    """
     if judged is None:
-        title, reason = _nothing_yet(cascade)
+        title, reason = _nothing_yet(cascade, sums)
         return f"{title}: {reason[0].lower()}{reason[1:]}"
     if judged.beyond:
-        return title_of(cascade, judged)[1]
+        return title_of(cascade, judged, sums)[1]
     return headline(judged.verdict, judged.readings)
 
 
-def title_of(cascade: RunningCascade, judged: JudgedCascade | None) -> tuple[str, str]:
+def title_of(
+    cascade: RunningCascade, judged: JudgedCascade | None, sums: Mapping[str, float]
+) -> tuple[str, str]:
     """The same in two parts: what to do, and the sentences that say why."""
     if judged is None:
-        return _nothing_yet(cascade)
+        return _nothing_yet(cascade, sums)
     title, reason = title_and_reason(judged.verdict, judged.readings)
     if judged.beyond:
         known = judged.verdict.stages[-1]
@@ -247,8 +258,8 @@ def title_of(cascade: RunningCascade, judged: JudgedCascade | None) -> tuple[str
     return title, reason
 
 
-def _nothing_yet(cascade: RunningCascade) -> tuple[str, str]:
-    """Why there is no verdict."""
+def _nothing_yet(cascade: RunningCascade, sums: Mapping[str, float]) -> tuple[str, str]:
+    """Why there is no verdict, and what brings one."""
     if _reach(cascade) == 0:
         first = cascade.config.stage_names[0]
         reason = (
@@ -257,7 +268,41 @@ def _nothing_yet(cascade: RunningCascade) -> tuple[str, str]:
             " the stages up to it."
         )
         return "Nothing can be said", reason
-    return "Nothing can be said yet", "Not every two stages have answered the same request."
+    return "Nothing can be said yet", f"{_what_is_missing(cascade, sums)}{_failing(cascade, sums)}"
+
+
+def _what_is_missing(cascade: RunningCascade, sums: Mapping[str, float]) -> str:
+    config, requests = cascade.config, int(sums.get("requests", 0))
+    if not requests:
+        if config.served:
+            return (
+                "No request has come in yet. Send one to `/v1/chat/completions` with the model name"
+                f" `{config.name}`."
+            )
+        path = f"/api/v1/cascades/{config.name}/rounds"
+        return f"No round has been reported yet. Begin one with a POST to `{path}`."
+    if not sums.get("rounds", 0):
+        part = f" In shadow, {share(config.sample)} are." if cascade.mode == "shadow" else ""
+        return f"{counted(requests, 'request')} came in, of which none was compared.{part}"
+    names, seen = config.stage_names[: _reach(cascade) + 1], evidence_of(cascade).seen
+    missing = [
+        f"{one} and {two}"
+        for i, one in enumerate(names)
+        for j, two in enumerate(names)
+        if i < j and not seen[i, j]
+    ]
+    both = f" ({'; '.join(missing)})" if len(missing) < 4 else ""
+    return f"Not every two stages have answered the same request{both}."
+
+
+def _failing(cascade: RunningCascade, sums: Mapping[str, float]) -> str:
+    """Stages that never came back: then there is nothing to wait for."""
+    said = ""
+    for at, name in enumerate(cascade.config.stage_names):
+        calls, failed = int(sums.get(f"calls:{at}", 0)), int(sums.get(f"failed:{at}", 0))
+        if calls and calls == failed:
+            said += f" {name} has failed in each of its {counted(calls, 'call')}."
+    return said
 
 
 def more_sentences(cascade: RunningCascade, judged: JudgedCascade | None) -> list[str]:
@@ -279,7 +324,7 @@ def more_sentences(cascade: RunningCascade, judged: JudgedCascade | None) -> lis
 def standing_of(judged: JudgedCascade | None) -> str:
     """How sure it is that no deeper stage pays: as `certain`, and why not where it is not."""
     if judged is None:
-        return "not compared yet"
+        return NOT_JUDGED
     if judged.certain_so_far:
         return f"certain up to {judged.verdict.stages[-1]}" if judged.beyond else "certain"
     deeper = [pair.verdict for pair in judged.verdict.pairs if pair.shallow == judged.stage]

@@ -130,6 +130,19 @@ class StageConfig:
             return self.cost
         return None if tokens is None else self.price.of(size, tokens)
 
+    def unreported(self, size: int, tokens: int | None) -> float:
+        """What a call is taken to have cost whose usage nobody told: no more than it can have.
+
+        Args:
+            size, tokens: as in `most`.
+
+        >>> large = StageConfig("large", 0.1, Price(10.0, 40.0))
+        >>> large.unreported(1000, 500), large.unreported(1000, None)
+        (0.03, 0.1)
+        """
+        most = self.most(size, tokens)
+        return self.cost if most is None else min(self.cost, most)
+
 
 @dataclass(frozen=True)
 class CascadeConfig:

@@ -48,10 +48,12 @@ def usual_reader(answer: Completion) -> Completion | None:
     return None if answer.abstained else answer
 
 
-def cost_of(stage: StageConfig, usage: Usage | None) -> float:
-    """What a call cost; without usage, what a typical one does."""
+def cost_of(
+    stage: StageConfig, usage: Usage | None, size: int = 0, most_tokens: int | None = None
+) -> float:
+    """What a call cost; without usage, what a typical one does, but no more than it can have."""
     if stage.price is None or usage is None:
-        return stage.cost
+        return stage.unreported(size, most_tokens)
     return stage.price.of(usage.input, usage.output, usage.cached)
 
 
@@ -121,11 +123,10 @@ class Exchange:
         self, stage: int, answer: Completion, began: float, confidence: float | None = None
     ) -> Call:
         """A call that came back."""
-        config = self.asked.cascade.config.stages[stage]
         call = Call(
             stage=stage,
             output=self._read(answer),
-            cost=cost_of(config, answer.usage),
+            cost=self._cost(stage, answer.usage),
             seconds=time.perf_counter() - began,
             usage=answer.usage,
             shown=shown(answer),
@@ -137,7 +138,7 @@ class Exchange:
         """A call that failed. One that ran for a while may well be on the bill."""
         if paid is None:
             paid = word == "timeout"
-        cost = self.asked.cascade.config.stages[stage].cost if paid else 0.0
+        cost = self._cost(stage, None) if paid else 0.0
         seconds = time.perf_counter() - began
         return self._note(Call(stage, failed=word, cost=cost, seconds=seconds), "failed")
 
@@ -154,7 +155,11 @@ class Exchange:
 
     def cost_of(self, stage: int, usage: Any) -> float:
         """What a call cost, from the usage that the upstream reported."""
-        return cost_of(self.asked.cascade.config.stages[stage], usage_of(usage))
+        return self._cost(stage, usage_of(usage))
+
+    def _cost(self, stage: int, usage: Usage | None) -> float:
+        config, chat = self.asked.cascade.config.stages[stage], self.asked.chat
+        return cost_of(config, usage, chat.size, chat.most_tokens)
 
     def awaits(self, stage: int) -> None:
         """The client waits for this stage, which is called elsewhere: streamed."""

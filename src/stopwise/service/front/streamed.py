@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
@@ -92,21 +93,20 @@ class _LiveStream:
         upstream = asked.cascade.config.stages[self._stage].upstream
         assert upstream is not None
         body = asked.chat.for_stage(upstream.model, streamed=True)
+        stream = asked.service.upstreams.stream(upstream, CHAT, body)
         try:
-            self._events = await self._stack.enter_async_context(
-                asked.service.upstreams.stream(upstream, CHAT, body)
-            )
-            event = await anext(self._events, None)
-            first = parse_chunk(event) if event is not None else None
-            if first is None or "error" in first:
-                raise UpstreamError("stream failed")
-            self._first = first
+            async with AsyncExitStack() as opening:
+                self._events = await opening.enter_async_context(stream)
+                # Lines that only keep a connection open are no chunk: nobody waits for ever.
+                async with asyncio.timeout(upstream.timeout):
+                    event = await anext(self._events, None)
+                first = parse_chunk(event) if event is not None else None
+                if first is None or "error" in first:
+                    raise UpstreamError("stream failed")
+                self._first = first
+                self._stack = opening.pop_all()
         except UpstreamError as error:
-            await self._stack.aclose()
             return error
-        except BaseException:
-            await self._stack.aclose()
-            raise
         return None
 
     async def relay(self) -> AsyncGenerator[bytes, None]:

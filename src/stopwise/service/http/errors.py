@@ -8,6 +8,7 @@ import math
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from stopwise.checks import StopwiseError
 from stopwise.openai.errors import ProtocolError
@@ -52,7 +53,18 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     message, code = said.get(error.status_code, (error.detail, None))
     response = _respond(ProtocolError(error.status_code, message, code=code))
     response.headers.update(error.headers or {})
+    if error.status_code == 405:
+        response.headers["allow"] = ", ".join(sorted(_methods(request)))
     return response
+
+
+def _methods(request: Request) -> set[str]:
+    """What a path accepts: a path may have several routes, each with methods of its own."""
+    methods: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            methods |= route.methods or set()
+    return methods
 
 
 async def on_gone(request: Request, error: Exception) -> Response:

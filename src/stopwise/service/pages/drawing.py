@@ -158,6 +158,8 @@ def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
     for at, pair in enumerate(pairs):
         y = top + row * at + 30
         names = f"{short(pair.shallow, 18)} and {short(pair.deep, 18)}"
+        if pair.disagreement is None or pair.low is None:
+            names += f": {pair.verdict}"
         parts.append(_text("1%", y - 14, names, "start", "over"))
         mark = f"{x(min(pair.threshold_low, most)):.2f}%"
         parts.append(
@@ -167,7 +169,6 @@ def pair_intervals(pairs: Sequence[PairLine]) -> Markup:
         if pair.threshold_low > most:
             parts.append(_text("96%", y + 4, "→", "end", "soft"))
         if pair.disagreement is None or pair.low is None or pair.high is None:
-            parts.append(_text("1%", y + 4, "not compared yet", "start", "soft"))
             continue
         kind = "sure" if pair.verdict == "certain" else "unsure"
         tip = (

@@ -22,6 +22,8 @@ from stopwise.service.telemetry.base import Telemetry
 
 _LONGEST = 50_000_000
 _LONG = 500_000
+_BROKEN = (TimeoutError, aiohttp.ClientError, OSError, ValueError)
+"""What a call raises that breaks off, wherever it is read."""
 _SHORTEST_WAIT = 0.1  # seconds until an upstream is asked again that said "at once"
 
 
@@ -165,15 +167,20 @@ class Upstreams:
                     if response.status != 200:
                         raise await _refused(response)
                     yield response
-            except TimeoutError:
-                call.failed = "timeout"
-                raise UpstreamError("timeout", 504) from None
-            except (aiohttp.ClientError, OSError, ValueError) as error:
-                call.failed = f"connection: {type(error).__name__}"
-                raise UpstreamError(call.failed) from None
+            except _BROKEN as error:
+                broken = _broken(error)
+                call.failed = broken.word
+                raise broken from None
             except UpstreamError as error:
                 call.failed = error.word
                 raise
+
+
+def _broken(error: Exception) -> UpstreamError:
+    """What a call that broke off failed of."""
+    if isinstance(error, TimeoutError):
+        return UpstreamError("timeout", 504)
+    return UpstreamError(f"connection: {type(error).__name__}")
 
 
 async def _waited(seconds: float, most: float, awaited: asyncio.Event | None) -> bool:
@@ -204,15 +211,19 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+    """The events of a stream; whoever reads them gets an `UpstreamError` where it breaks off."""
     events, size = Events(), 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > _LONGEST:
-            raise UpstreamError("answer too long")
-        for event in events.feed(part):
+    try:
+        async for part in response.content.iter_any():
+            size += len(part)
+            if size > _LONGEST:
+                raise UpstreamError("answer too long")
+            for event in events.feed(part):
+                yield event
+        for event in events.close():
             yield event
-    for event in events.close():
-        yield event
+    except _BROKEN as error:
+        raise _broken(error) from None
 
 
 async def _refused(response: aiohttp.ClientResponse) -> UpstreamError:

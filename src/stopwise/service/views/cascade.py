@@ -10,6 +10,7 @@ from stopwise.logs.judging.verdict import Pair, Verdict
 from stopwise.logs.reporting.words import pair_sentence
 from stopwise.service.cascades.running import RunningCascade
 from stopwise.service.cascades.verdicts import (
+    NOT_JUDGED,
     call_costs,
     costs_now,
     evidence_of,
@@ -36,7 +37,8 @@ class PairLine:
         threshold: what the disagreement has to stay below for the deeper one not to pay;
             `threshold_low` at the lower bounds of what calls cost, where that is measured, is what
             "certain" rests on.
-        verdict: "certain", "too few rows", "not knowable", or "not compared yet".
+        verdict: "certain", "too few rows", "not knowable", "not compared yet", or "not judged yet"
+            while other two stages were not compared.
         sentence: the same as `analyze` says it; None while they were never compared.
         more_rounds: about how many more would make it certain; None if it is, or if none would.
     """
@@ -114,7 +116,7 @@ def cascade_view(
     judged = judged_of(cascade, sums, segment)
     names = config.stage_names
     segments = segments_of(service, cascade)
-    title, reason = title_of(cascade, judged)
+    title, reason = title_of(cascade, judged, sums)
     return CascadeView(
         name=cascade.name,
         mode=cascade.mode,
@@ -131,7 +133,7 @@ def cascade_view(
         segments=segments,
         rounds=int(sums.get("rounds", 0)),
         requests=int(sums.get("requests", 0)),
-        sentence=sentence_of(cascade, judged),
+        sentence=sentence_of(cascade, judged, sums),
         title=title,
         reason=reason,
         more=tuple(more_sentences(cascade, judged)),
@@ -190,7 +192,7 @@ def pair_lines(
                     high=pair.may_differ_high if pair else None,
                     threshold=float(thresholds[i, j]),
                     threshold_low=pair.threshold_low if pair else float(thresholds[i, j]),
-                    verdict=pair.verdict if pair else "not compared yet",
+                    verdict=pair.verdict if pair else NOT_JUDGED if seen else "not compared yet",
                     more_rounds=_more_rounds(pair) if pair else None,
                     sentence=pair_sentence(verdict, pair) if verdict and pair else None,
                 )

@@ -56,14 +56,14 @@ def cascade_lines(service: Service) -> list[CascadeLine]:
         all_time = service.rounds.sums(name, epoch=cascade.epoch)
         sums = service.rounds.sums(name, since=since)
         judged = judged_of(cascade, all_time)
-        title, reason = title_of(cascade, judged)
+        title, reason = title_of(cascade, judged, all_time)
         stage_count = len(cascade.config.stages)
         lines.append(
             CascadeLine(
                 name=name,
                 mode=cascade.mode,
                 stages=cascade.config.stage_names,
-                sentence=sentence_of(cascade, judged),
+                sentence=sentence_of(cascade, judged, all_time),
                 title=title,
                 reason=reason,
                 certain=judged is not None and judged.nothing_deeper_pays,

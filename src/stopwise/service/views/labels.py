@@ -10,6 +10,7 @@ from stopwise.logs.auditing.result import BY_POSTERIOR, Audit, why_settled
 from stopwise.logs.settings import LogSettings
 from stopwise.service.cascades.auditing import audit_of
 from stopwise.service.cascades.running import RunningCascade
+from stopwise.service.cascades.verdicts import costs_now, judged_of
 from stopwise.service.database.rounds import StoredRound
 from stopwise.service.views.disagreements import SideBySide, side_by_side
 
@@ -35,7 +36,8 @@ class LabelsView:
     Attributes:
         settled: whether one stage is left; `best` is that one, and `why` says what that rests on.
         in_question: stages that may still be the best.
-        labelled: how many labels there are; `left`: at most how many more settle everything.
+        labelled: how many labels there are; `left`: at most how many more settle everything;
+            `expected`: about how many settle it in all, by the estimate of the verdict, if known.
         findings: (shallow, deep, "deeper pays" | "shallower is enough" | "open", labels used); what
             bounds alone do not settle is so "by its posterior".
         item: the next round to label; None if there is none.
@@ -50,6 +52,7 @@ class LabelsView:
     in_question: tuple[str, ...]
     labelled: int
     left: int
+    expected: int | None
     findings: tuple[tuple[str, str, str, int], ...]
     item: SideBySide | None
     choices: tuple[Choice, ...]
@@ -63,7 +66,7 @@ def labels_view(service: Service, cascade: RunningCascade, *, blind: bool = True
     names = cascade.config.stage_names
     if audit is None:
         return LabelsView(
-            cascade.name, False, None, "", names, 0, 0, (), None, (), blind, 0
+            cascade.name, False, None, "", names, 0, 0, None, (), None, (), blind, 0
         )  # fmt: skip
     item, gone = None, 0
     for round_id in audit.to_label:
@@ -80,6 +83,7 @@ def labels_view(service: Service, cascade: RunningCascade, *, blind: bool = True
         in_question=tuple(names[stage] for stage in audit.in_question),
         labelled=audit.labels,
         left=0 if audit.settled else max(0, audit.worth_labelling - audit.labels),
+        expected=None if audit.settled else _expected(service, cascade),
         findings=tuple(
             (
                 names[pair.shallow],
@@ -96,6 +100,11 @@ def labels_view(service: Service, cascade: RunningCascade, *, blind: bool = True
     )
 
 
+def _expected(service: Service, cascade: RunningCascade) -> int | None:
+    judged = judged_of(cascade, service.rounds.sums(cascade.name, epoch=cascade.epoch))
+    return None if judged is None else judged.readings.labels_to_settle
+
+
 def current_audit(service: Service, cascade: RunningCascade) -> Audit | None:
     """The audit over the rounds that had ended when the first label was given."""
     # A label of an earlier epoch is older than every round of this one: it would end the sample
@@ -110,7 +119,9 @@ def current_audit(service: Service, cascade: RunningCascade) -> Audit | None:
         if len(part) < 5000 or len(rounds) < len(part):
             break
         after = (part[-1].at, part[-1].id)
-    return audit_of(cascade, rounds, labels, secret=service.trail.secret("audit"))
+    sums = service.rounds.sums(cascade.name, epoch=cascade.epoch)
+    secret = service.trail.secret("audit")
+    return audit_of(cascade, rounds, labels, costs=costs_now(cascade, sums), secret=secret)
 
 
 def _choices(item: SideBySide, blind: bool) -> tuple[Choice, ...]:

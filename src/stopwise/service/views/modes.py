@@ -106,7 +106,7 @@ def mode_view(service: Service, cascade: RunningCascade) -> ModeView:
         file_mode=config.mode,
         kept=cascade.kept_mode is not None,
         back_to=_before(changes, cascade.mode),
-        sentence=sentence_of(cascade, judged),
+        sentence=sentence_of(cascade, judged, sums),
         stages=config.stage_names,
         run_to=config.stage_names[run_to],
         choices=tuple((mode, what[mode].format(**words)) for mode in MODES),

@@ -28,8 +28,8 @@ class SavingsView:
         requests: that were enforced.
         spent: on them, comparison calls included; `comparison` is that part.
         baseline: what one call of `run_to` costs: mean, low and high at `level`; None if unknown.
-        baseline_calls: how many calls that rests on; `from_full_runs` tells whether full runs alone
-            were enough of them.
+        baseline_calls: how many calls that rests on (one that failed and cost nothing is none);
+            `from_full_runs` tells whether full runs alone were enough of them.
         saved: baseline x requests less what was spent: mean, low and high; below 0 it is overhead.
         observing: what comparison calls cost in the modes shadow and advise, with nothing saved.
         would: of rounds compared in shadow or advise: how many, what they would have cost if every
@@ -68,10 +68,10 @@ def savings_of(
     >>> savings_of(sums, "c", ("small", "large"), 1).saved
     (40.0, 40.0, 40.0)
     """
-    full = int(sums.get(f"full:calls:{run_to}", 0))
+    full = int(sums.get(f"full:calls:{run_to}", 0) - sums.get(f"full:unpaid:{run_to}", 0))
     enough = full >= _FEWEST
     kind = f"full:{{}}:{run_to}" if enough else "baseline:{}"
-    calls = int(sums.get(kind.format("calls"), 0))
+    calls = full if enough else int(sums.get("baseline:calls", 0))
     baseline = _mean(
         calls, sums.get(kind.format("cost"), 0.0), sums.get(kind.format("cost2"), 0.0), level
     )

@@ -28,6 +28,18 @@ def test_answers_that_look_like_none():
     assert "suspicious_answers" not in codes(analyze(plain.with_columns(b=pl.col("a")), **GIVEN))
 
 
+@pytest.mark.parametrize(
+    ("label", "odd"),
+    [("#N/A", True), ("<NA>", True), ("n.a.", True), ("[none]", True), ("No answer", True),
+     ("ERROR_429", True), ("RateLimitError: wait", True), ("timed out after 30 s", True),
+     ("#VALUE!", True), ("---", True), ("terror", False), ("natural", False), ("Errors", False),
+     ("nob", False), ("refuse-bin", True), ("errorless", False), ("Nairobi", False)],
+)  # fmt: skip
+def test_which_answers_look_like_none(label, odd):
+    frame = pl.DataFrame({"a": ["x", label, "x", "y"] * 20, "b": ["x", "y", label, "y"] * 20})
+    assert ("suspicious_answers" in codes(analyze(frame, **GIVEN))) == odd
+
+
 def test_falling_costs():
     frame = pl.DataFrame({"a": ["x", "y"] * 40, "b": ["x", "y"] * 40})
     found = codes(analyze(frame, stages=["a", "b"], costs=[2, 1]))

@@ -133,6 +133,22 @@ def test_bills_tell_which_stages_were_called_where_costs_are_given(put):
     same(analyze(query, **GIVEN, **costs), analyze(FRAME, **GIVEN, **costs))
 
 
+@pytest.mark.parametrize("costs", [{}, {"costs": [0.01, 0.02, 0.1]}])
+def test_blanks_that_were_billed_0(put, costs):
+    """They are abstentions before an answer, unless some bills are missing."""
+    every = FRAME.with_columns(
+        pl.when(pl.col("b").is_null()).then(0.0).otherwise(pl.col("b:cost").fill_null(0.0) + 0.01)
+        .alias("b:cost")
+    )  # fmt: skip
+    kept = pl.col("b").is_not_null() | (pl.col("item") > 300)
+    some = every.with_columns(pl.when(kept).then(pl.col("b:cost")).alias("b:cost"))
+    query = Query(put(every), "select * from answers")
+    found = analyze(every, **GIVEN, **costs)
+    same(analyze(query, **GIVEN, **costs), found)
+    assert found.counts.by_stage()["abstained"][1] > 50
+    assert analyze(some, **GIVEN, **costs).counts.by_stage()["abstained"][1] == 0
+
+
 def test_costs_kept_as_text(put):
     words = pl.col("^.*:cost$").cast(pl.String).fill_null("")
     frame = FRAME.with_columns(words.str.replace("^", " "))

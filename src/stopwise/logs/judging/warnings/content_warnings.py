@@ -16,7 +16,10 @@ from stopwise.logs.reading.files import collect, column_types, need_polars
 from stopwise.logs.reading.log import TRUTHS, Log
 
 _NO_ANSWER = re.compile(
-    r"(none|null|nil|n/?a|nan|unknown|undefined|-+|\?+|(error|timeout|exception|refused?)\b.*)",
+    r"[<\[(]?(none|null|nil|#?n/?a|n\.a\.|nan|unknown|undefined|no (answer|response|output))[>\])]?"
+    r"|-+|\?+|#(value!|ref!|name\?|num!|div/0!)"
+    r"|(error|timeout|timed out|exception|traceback|refused?|(?-i:[A-Z]\w*(Error|Exception)))"
+    r"([\W_].*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _RENAMED = re.compile(r"(.+)_duplicated_\d+")

@@ -46,8 +46,9 @@ class Grouping:
     def groups(self) -> pl.LazyFrame:
         """One row for each pattern of outputs, calls, segment and truth, with its sums.
 
-        Columns: `y0`, ..., `k0`, ... (a cost above 0), `segment`, `truth`, `n` (rows), and of costs
-        that are measured `total0`, `known0`, `least0` and `bad0` (cells that are no numbers).
+        Columns: `y0`, ..., `k0`, ... (a cost above 0), `known0`, ... (rows with a cost, be it 0),
+        `segment`, `truth`, `n` (rows), and of costs that are measured `total0`, `least0` and `bad0`
+        (cells that are no numbers).
         """
         inner, keys = [], []
         sums = ["COUNT(*) AS n"]
@@ -56,8 +57,9 @@ class Grouping:
             if self.billed[at]:
                 inner.append(f"CASE WHEN c{at} > 0 THEN 1 ELSE 0 END AS k{at}")
                 keys.append(f"k{at}")
+                sums.append(f"COUNT(c{at}) AS known{at}")
             if self.measured:
-                sums += [f"SUM(c{at}) AS total{at}", f"COUNT(c{at}) AS known{at}"]
+                sums.append(f"SUM(c{at}) AS total{at}")
                 sums += [f"MIN(c{at}) AS least{at}", f"SUM(bad{at}) AS bad{at}"]
         keys += [field for field in ("segment", "truth") if field in self._named()]
         calls = ", ".join(["named.*", *inner])

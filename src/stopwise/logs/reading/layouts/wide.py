@@ -100,7 +100,10 @@ def _refuse_no_labels(types: dict[str, Any], stages: tuple[str, ...]) -> None:
 def _billing(types: dict[str, Any], stage: str, at: int, measured: bool) -> list[Any]:
     """What a column of costs tells: whether the stage was called, and what it cost."""
     cost, bad = cost_expression(types[stage + COST_SUFFIX], stage + COST_SUFFIX)
-    columns = [(cost > 0).fill_null(False).alias(f"k{at}")]
+    columns = [
+        (cost > 0).fill_null(False).alias(f"k{at}"),
+        cost.is_null().alias(f"unbilled{at}"),
+    ]
     if measured:
         columns.append(cost.alias(f"c{at}"))
         if types[stage + COST_SUFFIX] == need_polars().String:
