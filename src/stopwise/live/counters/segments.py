@@ -183,10 +183,10 @@ class SegmentCounters(SegmentTallies):
         bills: list[Sequence[float | None]] = []
         moved = list(pending[self.moved :])
         if pending or quiet:
-            rounds = [*pending, *quiet]
-            billed = [(tally, own) for tally, own, _ in rounds if type(own) is Billed]
+            ended = [*pending, *quiet]
+            billed = [(tally, own) for tally, own, _ in ended if type(own) is Billed]
             if billed:  # their costs are added one after another, what they saw together
-                rounds = [one for one in rounds if type(one[1]) is not Billed]
+                ended = [one for one in ended if type(one[1]) is not Billed]
                 free = [0.0] * self.stage_count
                 alike = Counter([(tally, own.added) for tally, own in billed])
                 for (tally, added), times in alike.items():
@@ -194,7 +194,7 @@ class SegmentCounters(SegmentTallies):
                 for tally, own in billed:
                     tally.add_bill(changed[tally], own)
                     bills.append(own.costs)
-            for (tally, added, advised), times in _counted(rounds):
+            for (tally, added, advised), times in _counted(ended):
                 tally.add_rounds(_copy(tally, changed), added, times, costs, advised)
             if self.discount != 1.0:  # then all are pending, in their order
                 for tally, values in changed.items():
