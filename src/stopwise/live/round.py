@@ -24,7 +24,7 @@ BILLED = 2
 """What `Round.unusual` is where calls reported what they cost, and nothing else is to be said."""
 
 
-class HeldBack(Protocol):
+class HeldFor(Protocol):
     """What ending a round the short way needs of budgets; see `Budgets`."""
 
     held: float
@@ -37,7 +37,7 @@ class CountedIn(Protocol):
     counters: SegmentCounters
 
     @property
-    def budgets(self) -> HeldBack:
+    def budgets(self) -> HeldFor:
         """What is held back for open rounds."""
 
 

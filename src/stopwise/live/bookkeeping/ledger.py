@@ -26,7 +26,7 @@ from stopwise.live.forking import watch_forks
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.round import dropped_rounds
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.watching.drift import DriftWatch, Pairs
+from stopwise.live.watching.drift import DriftWatch, SeenPairs
 from stopwise.policies.base import Policy
 
 _FEW = 8  # segments, whose bets are asked when they are to be looked at
@@ -156,7 +156,7 @@ class Ledger:
         pending, seen = counters.pending, counters.watched
         # First taken, then counted: an interrupt may lose some, and never counts any twice.
         counters.watched = len(pending)
-        new: defaultdict[str, list[Pairs]] = defaultdict(list)
+        new: defaultdict[str, list[SeenPairs]] = defaultdict(list)
         for tally, added, _ in pending[seen : counters.watched]:
             if added.pairs:
                 new[tally.segment].append(added.pairs)

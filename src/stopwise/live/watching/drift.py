@@ -44,8 +44,8 @@ _DENSE = 8  # steps are kept so that gaps are at most this part of their age
 _THINNED = 16  # steps are thinned out whenever there are this number of new ones
 _ROUNDING = 1e-6  # of sums of logarithms, far more than it can be
 _RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun again
-Pairs = Sequence[tuple[int, bool]]
-"""Pairs that a round saw, and whether they differed."""
+SeenPairs = Sequence[tuple[int, bool]]
+"""SeenPairs that a round saw, and whether they differed."""
 _SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
 
 
@@ -240,13 +240,13 @@ class DriftWatch:
         self.segments: dict[str, tuple[int, list[PairWatch]]] = {}
         # Of each segment, rounds that are yet to be counted, and how many may be noted until the
         # first bet is to be looked at.
-        self._noted: dict[str, tuple[list[Pairs], int]] = {}
+        self._noted: dict[str, tuple[list[SeenPairs], int]] = {}
 
-    def observe(self, segment: str, pairs: Pairs) -> Sequence[DriftAlarm]:
+    def observe(self, segment: str, pairs: SeenPairs) -> Sequence[DriftAlarm]:
         """Count observations of pairs, each at most once, and look at the bets that are due."""
         return self.observe_all(segment, (pairs,))
 
-    def observe_all(self, segment: str, rounds: Sequence[Pairs]) -> list[DriftAlarm]:
+    def observe_all(self, segment: str, rounds: Sequence[SeenPairs]) -> list[DriftAlarm]:
         """The same of rounds one after another."""
         alarms: list[DriftAlarm] = []
         at = 0
@@ -266,12 +266,12 @@ class DriftWatch:
         noted, due = self._noted.get(segment) or self._note(segment)
         return due - len(noted)
 
-    def _note(self, segment: str) -> tuple[list[Pairs], int]:
+    def _note(self, segment: str) -> tuple[list[SeenPairs], int]:
         """Begin to note rounds: none of them is due before a pair may have filled its window."""
         _, watches = self._of(segment)
         window = self.settings.window
         due = min(window - watch.seen % window for watch in watches)
-        noted: list[Pairs] = []
+        noted: list[SeenPairs] = []
         self._noted[segment] = noted, due
         return noted, due
 
