@@ -13,6 +13,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The tests start hundreds of processes: each would compile all that it imports again.
 export PYTHONDONTWRITEBYTECODE :=
 # Installed by uv, which is several times as quick as pip; by pip where only pip knows the way to packages.
+# Neither compiles. What `import stopwise` loads is compiled here, or a shell that writes no bytecode
+# (PYTHONDONTWRITEBYTECODE) would compile it at every start: a third of a second.
 LOCKED := --require-hashes --no-deps -r requirements/dev.lock
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
@@ -29,6 +31,7 @@ $(VENV)/.ready: requirements/dev.lock pyproject.toml
 	@$(PIP) install --require-hashes --no-deps -r $(VENV)/uv.lock
 	@$(BIN)/uv pip install --quiet --native-tls --python $(BIN)/python $(LOCKED) || $(PIP) install --no-compile $(LOCKED)
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q -x '/tests/' src/stopwise $$($(BIN)/python -c 'import numpy; print(numpy.__path__[0])') || true
 	@test -z "$(WITHOUT)" || $(PIP) uninstall --yes $(WITHOUT)
 	@touch $@
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import stopwise as sw
+from stopwise.abstentions import as_abstentions
 from stopwise.checks import (
     StopwiseError,
     fail,
@@ -120,3 +123,28 @@ def test_json_objects_come_back(form):
 def test_refused_json(text, message):
     with pytest.raises(StopwiseError, match=message):
         parse_json_object("rule", text)
+
+
+@pytest.mark.parametrize(
+    ("choose", "nearest"),
+    [
+        (lambda: as_abstentions("goon"), "go on"),
+        (lambda: sw.Learner({"rule": 0, "model": 1}, mode="shadow", run_to="modle"), "model"),
+        (lambda: sw.paper.problem("pima", 3, "calibratd"), "calibrated"),
+        (lambda: cast(Any, sw.Learner([0, 1])).best_stage(reading="estimatd"), "estimated"),
+    ],
+)
+def test_a_misspelt_choice_is_told_the_nearest(choose, nearest):
+    with pytest.raises(StopwiseError, match=rf"did you mean '{nearest}'\?"):
+        choose()
+
+
+def test_a_simulation_needs_a_problem():
+    with pytest.raises(StopwiseError, match="problem: got 'pima', but need a Problem"):
+        sw.simulate("pima", "uss-ts", horizon=10, replications=1)
+
+
+@pytest.mark.parametrize("codes", [[[0.5, 1]], [[np.nan, 1]], [["a", "b"]], [[0, 1], [1]]])
+def test_an_estimate_takes_no_codes_that_are_none(codes):
+    with pytest.raises(StopwiseError, match="codes: got"):
+        sw.estimating.plurality(codes)

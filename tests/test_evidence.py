@@ -202,7 +202,7 @@ def test_refusals(text, message):
 def test_refused_rounds():
     evidence = Evidence(2)
     for bad, message in [
-        ("ab", "prefix: got 'ab', but need a list of outputs, not text"),
+        ("ab", "prefix: got 'ab', but need a list of outputs in the order of the stages"),
         ([1, 2, 3], "prefix: got [1, 2, 3], but need at most 2 outputs, one for each stage"),
         ([1, float("nan")], "prefix[1]: got nan, but need an output, or None for a stage that"),
         ([1, np.float32("nan")], "but need an output, or None for a stage that abstained"),
@@ -223,3 +223,42 @@ def test_refused_rounds():
     assert evidence == Evidence(2)
     with pytest.raises(TypeError, match="unhashable"):
         hash(evidence)
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        [[1.5, 1]], [[np.nan, 1]], [[np.inf, 1]], [[2**64 - 1, 0]], [[2**70, 0]], [["a", "b"]],
+        [[None, 1]], [0, 1], [[[0, 1]]], [[1, 2], [1]], [], None,
+    ],
+)  # fmt: skip
+def test_codes_that_are_no_whole_numbers_are_refused(codes):
+    """Cut to whole numbers, 1.5 and 1 would agree, and a huge code would be an abstention."""
+    with pytest.raises(StopwiseError, match=r"^codes: got"):
+        Evidence.from_codes(codes)
+
+
+@pytest.mark.parametrize("number", [[-1, 1], [1.5, 1], [1], [1, 2, 3], 2, [2**60, 1], ["a", 1]])
+def test_numbers_of_rows_that_count_nothing_are_refused(number):
+    with pytest.raises(StopwiseError, match=r"^number: got"):
+        Evidence.from_codes([[0, 1], [0, 0]], number)
+
+
+def test_codes_of_any_whole_type_count_alike():
+    wanted = Evidence.from_codes([[0, 1, -1], [2, 2, 2]], [3, 1])
+    for kind in ("int8", "int64", "float32"):
+        assert Evidence.from_codes(np.array([[0, 1, -1], [2, 2, 2]], dtype=kind), [3, 1]) == wanted
+    assert Evidence.from_codes(np.array([[2, 1]], dtype="uint8")).counts(0, 1) == (1, 1)
+    assert Evidence.from_codes([[True, False]]).counts(0, 1) == (1, 1)
+    assert Evidence.from_codes(np.zeros((0, 3))) == Evidence(3)
+
+
+@pytest.mark.parametrize("prefix", [None, {"a": 1}, {1, 2}, "ab"])
+def test_what_is_no_list_of_outputs_is_refused(prefix):
+    with pytest.raises(StopwiseError, match=r"^prefix: got"):
+        Evidence(2).add(prefix)
+
+
+def test_only_evidence_is_merged():
+    with pytest.raises(StopwiseError, match=r"^evidence: got 3"):
+        Evidence(2).merge(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -159,3 +160,35 @@ def test_what_is_no_policy_and_no_labels_is_refused_by_name():
     for labels in (3, ["cat"], "labels.csv"):
         with pytest.raises(sw.StopwiseError, match=r"^labels: got .* the right answer by item"):
             sw.audit("log.csv", labels)
+
+
+def settings_of(function):
+    """The keywords that one may leave out: what a user chooses, and may mistype."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.default is not p.empty]
+
+
+def functions_with_settings():
+    for package in ("stopwise", "stopwise.paper", "stopwise.estimating", "stopwise.live.observing"):
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isfunction(thing) and settings_of(thing):
+                yield pytest.param(thing, id=f"{package}.{name}")
+    for name in ("theorem1_bound", "uss_ucb_bound"):
+        yield pytest.param(getattr(sw.theory, name), id=f"stopwise.theory.{name}")
+    # One call of these is many rounds. What is called in every round is left to Python, whose
+    # error names the keyword too: each wrapper would cost it time.
+    for name in ("best_stage", "explain", "report", "evidence", "probabilities", "advice"):
+        yield pytest.param(getattr(sw.Learner, name), id=f"Learner.{name}")
+    for name in ("answer_many", "answer_many_async"):
+        yield pytest.param(getattr(sw.Cascade, name), id=f"Cascade.{name}")
+
+
+@pytest.mark.parametrize("function", list(functions_with_settings()))
+def test_every_public_function_names_the_nearest_setting(function):
+    meant = max(settings_of(function), key=len)
+    with pytest.raises(
+        sw.StopwiseError, match=f"unknown setting '{meant}z'; did you mean '{meant}'"
+    ):
+        function(**{f"{meant}z": 1})

@@ -11,7 +11,11 @@ import pytest
 
 import stopwise
 from stopwise import StopwiseError
-from stopwise.storage import write_whole
+from stopwise.live.stores.snapshot import read_snapshot
+from stopwise.logs import LogSettings
+from stopwise.policies.per_item.any_rule import read_rule
+from stopwise.service.config.reading import read_config
+from stopwise.storage import read_whole, write_whole
 
 
 def test_file_and_folder_reach_the_disk_in_this_order(tmp_path, monkeypatch):
@@ -90,3 +94,39 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path):
     assert os.read(reader, 10) == b"page"
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_what_is_wrong_with_a_file_that_is_read(tmp_path):
+    """One wording for every room: rules, settings, grids, snapshots, labels, configurations."""
+    (tmp_path / "latin.json").write_bytes("é".encode("latin-1"))
+    for name, wrong in [
+        ("none.json", "there is no such file"),
+        ("", "this is a folder, but need a file"),
+        ("latin.json", "this is not text in UTF-8; save it as UTF-8"),
+        ("a\0b", "cannot be read (embedded null byte)"),
+    ]:
+        path = tmp_path / name if name else tmp_path
+        with pytest.raises(StopwiseError) as error:
+            read_whole(path, "rule")
+        assert str(error.value) == f"rule {path}: {wrong}"
+    write_whole(tmp_path / "text", "naïve")
+    assert read_whole(tmp_path / "text") == "naïve"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: read_rule(path),
+        lambda path: LogSettings.of(path),
+        lambda path: read_snapshot(path),
+        lambda path: read_config(path),
+    ],
+    ids=["rule", "settings", "snapshot", "configuration"],
+)
+def test_every_reader_says_it_alike(tmp_path, read):
+    for path, wrong in [
+        (tmp_path / "none", "there is no such file"),
+        (tmp_path, "this is a folder"),
+    ]:
+        with pytest.raises(StopwiseError, match=wrong):
+            read(path)

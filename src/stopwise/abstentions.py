@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stopwise.checks import any_of, fail
+from stopwise.checks import fail, one_among
 
 Abstentions = Literal["go on", "mistake", "leave out"]
 
@@ -33,7 +33,7 @@ def as_abstentions(value: object) -> Abstentions:
     for known in ABSTENTIONS:
         if isinstance(value, str) and value.replace("-", " ").replace("_", " ") == known:
             return known
-    raise fail("abstentions", value, any_of(ABSTENTIONS))
+    raise fail("abstentions", value, one_among(value, ABSTENTIONS))
 
 
 def answering_stages(

@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -102,6 +103,30 @@ def whole_number(field: str, value: object, *, least: int | None) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def whole_numbers(field: str, values: ArrayLike, accepted: str) -> NDArray[np.int64]:
+    """Return an array of whole numbers, each as it was: nothing is cut, and none wraps around.
+
+    >>> whole_numbers("codes", [[0, 1.0]], "a table of whole numbers")
+    array([[0, 1]])
+    >>> whole_numbers("codes", [[0, 1.5]], "a table of whole numbers")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: codes: got [[0, 1.5]], but need a table of whole numbers
+    """
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "ib":
+            return given.astype(np.int64, copy=False)
+        if given.dtype.kind in "uf":
+            with np.errstate(invalid="ignore"):  # nan and infinity become something else: refused
+                whole = given.astype(np.int64)
+            if np.array_equal(whole, given) and (whole < 0).sum() == (given < 0).sum():
+                return whole
+    except ValueError:  # rows of different lengths
+        pass
+    raise fail(field, values, accepted)
+
+
 def any_of(words: Iterable[str]) -> str:
     """Words that would be accepted, as every refusal shows them.
 
@@ -110,6 +135,16 @@ def any_of(words: Iterable[str]) -> str:
     """
     *others, last = map(repr, words)
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def one_among(value: object, words: Sequence[str]) -> str:
+    """Words that would be accepted in the place of a value, and which of them is the nearest.
+
+    >>> print(one_among("goon", ["go on", "mistake"]))
+    'go on' or 'mistake' (did you mean 'go on'?)
+    """
+    near = difflib.get_close_matches(str(value), words, 1)
+    return any_of(words) + (f" (did you mean {near[0]!r}?)" if near else "")
 
 
 def one_of(field: str, value: object, choices: Sequence[_T]) -> _T:
@@ -125,8 +160,7 @@ def one_of(field: str, value: object, choices: Sequence[_T]) -> _T:
     for choice in choices:
         if isinstance(value, str) and value == choice:
             return choice
-    near = difflib.get_close_matches(str(value), choices, 1)
-    raise fail(field, value, any_of(choices) + (f" (did you mean {near[0]!r}?)" if near else ""))
+    raise fail(field, value, one_among(value, choices))
 
 
 def known_version(form: Mapping[str, Any], version: int, *, needed: bool = False) -> None:
@@ -249,6 +283,40 @@ def names_fields(cls: type[_C]) -> type[_C]:
     """
     cls.__init__ = names_settings(cls.__init__)  # type: ignore[method-assign]
     return cls
+
+
+def names_settings_of(*methods: str) -> Callable[[type[_C]], type[_C]]:
+    """Decorate a class: the keywords of these methods are settings too.
+
+    >>> @names_settings_of("report")
+    ... class Learner:
+    ...     def report(self, segment=None): ...
+    >>> Learner().report(segmnet="night")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: report: unknown setting 'segmnet'; did you mean 'segment'?
+    """
+
+    def decorate(cls: type[_C]) -> type[_C]:
+        for method in methods:
+            setattr(cls, method, names_settings(vars(cls)[method]))
+        return cls
+
+    return decorate
+
+
+def parse_toml(what: str, text: str) -> dict[str, Any]:
+    """Parse TOML, or say in one line what is wrong with it.
+
+    >>> parse_toml("grid", "seeds = [1, 2]")["seeds"]
+    [1, 2]
+    """
+    import tomllib  # of use where a file of settings is read, and not to `import stopwise`
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StopwiseError(f"{what}: this is not TOML ({error})") from None
 
 
 def parse_json_object(what: str, text: str | bytes) -> Mapping[str, Any]:

@@ -25,6 +25,7 @@ from stopwise.checks import (
     names_settings,
     parse_json_object,
     whole_number,
+    whole_numbers,
 )
 
 Counts = NDArray[np.int64 | np.float64]
@@ -35,6 +36,9 @@ ABSTAINED: Final = None
 
 # Whole numbers up to here are exact as floats too, and many such evidences sum without overflow.
 _MOST = 2**53
+
+# What could be taken for a list of outputs, but says nothing of their order, or is one output.
+_NO_LISTS = (str, bytes, dict, set, frozenset, type(None))
 
 _VERSION = 1
 _FIELDS = ("version", "stages", "seen", "disagreed", "switched", "switched_twice")
@@ -121,15 +125,15 @@ class Evidence:
 
         Args:
             codes: equal codes agree; a code below 0 is a stage that gave no answer.
-            number: how often each row occurs; once by default.
+            number: how often each row occurs, one whole number for each; once by default.
 
         >>> evidence = Evidence.from_codes([[0, 1, 0], [0, -1, 0]], [10, 5])
         >>> evidence.seen[0].tolist(), evidence.disagreed[0].tolist(), evidence.switched_twice
         ([0, 10, 15], [0, 10, 0], 10)
         """
-        rows = partitions(codes)
+        rows = partitions(_code_table(codes))
         evidence = cls(rows.shape[1])
-        for partition, times in distinct(rows, number):
+        for partition, times in distinct(rows, _numbers_of_rows(number, len(rows))):
             evidence._count(count_partition(partition), times)
         return evidence
 
@@ -173,8 +177,8 @@ class Evidence:
         >>> evidence.seen.sum()
         np.int64(0)
         """
-        if isinstance(prefix, (str, bytes)):
-            raise fail("prefix", prefix, "a list of outputs, not text")
+        if isinstance(prefix, _NO_LISTS):
+            raise fail("prefix", prefix, "a list of outputs in the order of the stages")
         if len(prefix) > self.stage_count:
             raise fail(
                 "prefix", list(prefix), f"at most {self.stage_count} outputs, one for each stage"
@@ -208,6 +212,8 @@ class Evidence:
         >>> one == two
         True
         """
+        if not isinstance(other, Evidence):
+            raise fail("evidence", other, "an Evidence")
         if other.stage_count != self.stage_count:
             raise fail("evidence", f"{other.stage_count} stages", f"{self.stage_count} stages")
         # Not in place: whole counts plus real ones are real.
@@ -281,6 +287,25 @@ class Evidence:
 
     def __repr__(self) -> str:
         return f"Evidence({self.stage_count} stages, first pair seen {self.seen[0, 1]} times)"
+
+
+def _code_table(codes: ArrayLike) -> NDArray[np.int64]:
+    """Codes as they are: cut to whole numbers, 1.5 and 1 would agree."""
+    accepted = "a table of whole numbers: rounds x stages"
+    table = whole_numbers("codes", codes, accepted)
+    if table.ndim != 2:
+        raise fail("codes", codes, accepted)
+    return table
+
+
+def _numbers_of_rows(number: ArrayLike | None, rows: int) -> NDArray[np.int64] | None:
+    if number is None:
+        return None
+    accepted = f"{rows} whole numbers from 0 to {_MOST}, one for each row of codes"
+    numbers = whole_numbers("number", number, accepted)
+    if numbers.shape != (rows,) or (rows and not 0 <= numbers.min() <= numbers.max() <= _MOST):
+        raise fail("number", number, accepted)
+    return numbers
 
 
 def _count_table(field: str, values: ArrayLike) -> Counts:

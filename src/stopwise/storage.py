@@ -1,4 +1,8 @@
-"""How a file is written whole: either the old one or the new one is there, never half of it."""
+"""How a file is read and written whole.
+
+Read: its text, or one line that says what is wrong. Written: either the old one or the new one is
+there, never half of it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,32 @@ import stat
 from pathlib import Path
 
 from stopwise.checks import StopwiseError
+
+
+def read_whole(path: str | Path, what: str = "") -> str:
+    """The text of a file (UTF-8), or an error of one line that says what is wrong with it.
+
+    Args:
+        what: what the file is, to stand before its name in the error.
+
+    >>> read_whole("nowhere.json", "rule")
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: rule nowhere.json: there is no such file
+    """
+    named = f"{what} {path}" if what else f"{path}"
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StopwiseError(f"{named}: there is no such file") from None
+    except IsADirectoryError:
+        raise StopwiseError(f"{named}: this is a folder, but need a file") from None
+    except UnicodeDecodeError:
+        raise StopwiseError(f"{named}: this is not text in UTF-8; save it as UTF-8") from None
+    except OSError as error:
+        raise StopwiseError(f"{named}: cannot be read ({error.strerror})") from None
+    except ValueError as error:  # a name that no file can have
+        raise StopwiseError(f"{named}: cannot be read ({error})") from None
 
 
 def write_whole(path: str | Path, data: str | bytes, *, private: bool = False) -> None:

@@ -12,7 +12,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stopwise.checks import StopwiseError, fail, finite_number, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    finite_number,
+    names_settings,
+    whole_number,
+)
 from stopwise.costs import FloatArray
 from stopwise.problem import Problem
 
@@ -67,6 +73,7 @@ def pinsker(p: ArrayLike, q: ArrayLike) -> FloatArray:
     return np.asarray(2.0 * (_probabilities("p", p) - _probabilities("q", q)) ** 2)
 
 
+@names_settings
 def kl_step(x: float, z: float, epsilon: float) -> float:
     """The y between x and z with d(y, z) = d(x, z) / (1 + epsilon), found by bisection.
 
@@ -85,6 +92,7 @@ def kl_step(x: float, z: float, epsilon: float) -> float:
     return middle
 
 
+@names_settings
 def kl_step_bound(x: float, z: float, epsilon: float) -> float:
     """What Fact 5 of the appendix says `kl_step` is at least away from x.
 
@@ -114,6 +122,7 @@ def beta_cdf(a: int, b: int, x: float) -> float:
     return math.fsum(math.comb(n, k) * x**k * (1 - x) ** (n - k) for k in range(a, n + 1))
 
 
+@names_settings
 def share_bounds(
     disagreed: ArrayLike, seen: ArrayLike, tail: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -138,6 +147,7 @@ def share_bounds(
     return np.asarray(low), np.asarray(high)
 
 
+@names_settings
 def theorem1_bound(problem: Problem, rounds: ArrayLike, *, epsilon: float = 0.1) -> FloatArray:
     """Theorem 1 of the paper: the leading term of USS-TS's problem-dependent bound, over T.
 
@@ -166,6 +176,7 @@ def theorem1_bound(problem: Problem, rounds: ArrayLike, *, epsilon: float = 0.1)
     return np.asarray((1 + epsilon) * slope * np.log(times))
 
 
+@names_settings
 def theorem2_bound(
     stages: int,
     rounds: ArrayLike,
@@ -196,6 +207,7 @@ def theorem2_bound(
     raise fail("dominance", dominance, "'strong' or 'weak'")
 
 
+@names_settings
 def uss_ucb_bound(problem: Problem, rounds: ArrayLike, *, alpha: float = 0.51) -> FloatArray:
     """USS-UCB's problem-dependent bound (Verma et al., AISTATS 2019), over T.
 

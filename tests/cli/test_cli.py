@@ -188,7 +188,7 @@ def test_refused_files(command, tmp_path):
     assert_refused(run(command, tmp_path), "this is a folder, but need a file")
     bad = tmp_path / "bad.json"
     for content, part in [
-        (b"\x89PNG\r\n\x1a\n\x00\xff", "this is not a text file (UTF-8)"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", "this is not text in UTF-8; save it as UTF-8"),
         (b"", "problem: this is not JSON"),
         (b"{", "problem: this is not JSON"),
         (b'{"costs": [0, 1]}', "problem: the field 'patterns' is missing"),

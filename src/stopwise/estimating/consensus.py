@@ -18,7 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from stopwise.agreement import partitions
 from stopwise.arrays import FloatArray, IntArray
-from stopwise.checks import fail
+from stopwise.checks import (
+    fail,
+    names_settings,
+    whole_numbers,
+)
 
 COPY_SHARE = 0.25
 """Stages that differ less than this share of what either differs from others share one vote."""
@@ -65,6 +69,7 @@ class Consensus:
         return np.asarray(1 - times @ self.right / times.sum())
 
 
+@names_settings
 def consensus(
     codes: ArrayLike,
     number: ArrayLike | None = None,
@@ -100,6 +105,7 @@ def consensus(
     )
 
 
+@names_settings
 def plurality(codes: ArrayLike, number: ArrayLike | None = None) -> FloatArray:
     """The probability that each output is right if the most frequent answer is; ties are shared.
 
@@ -113,6 +119,7 @@ def plurality(codes: ArrayLike, number: ArrayLike | None = None) -> FloatArray:
     return np.asarray(plurality_of(groups)[groups.inverse])
 
 
+@names_settings
 def vote_shares(codes: ArrayLike, number: ArrayLike | None = None) -> FloatArray:
     """The share of a vote of each stage: copies of one another share one.
 
@@ -194,7 +201,7 @@ class Groups:
 
 def as_codes(codes: ArrayLike) -> IntArray:
     """Outputs as a table of whole numbers."""
-    table = np.asarray(codes, dtype=np.int64)
+    table = whole_numbers("codes", codes, "a table of whole numbers: items x stages")
     if table.ndim != 2 or table.shape[1] < 2 or not len(table):
         raise fail("codes", f"a table of shape {table.shape}", "one row or more, and two stages")
     return table

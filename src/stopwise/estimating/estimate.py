@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from stopwise.abstentions import NO_ANSWER, UNKNOWN, Abstentions, answering_stages
 from stopwise.arrays import FloatArray, IntArray
+from stopwise.checks import names_settings
 from stopwise.estimating.consensus import (
     Consensus,
     Groups,
@@ -171,6 +172,7 @@ def _agreement(groups: Groups, kinds: int, votes: FloatArray) -> AgreementModel:
     )
 
 
+@names_settings
 def estimate(
     codes: ArrayLike,
     number: ArrayLike | None = None,
@@ -353,6 +355,7 @@ def _believed(groups: Groups, belief: FloatArray) -> FloatArray:
     return np.asarray(groups.same @ belief / np.where(total > 0, total, 1.0))
 
 
+@names_settings
 def answer_probabilities(
     codes: ArrayLike, abstentions: Abstentions = "go on", *, labels: int | None = None
 ) -> FloatArray:

@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stopwise.arrays import FloatArray
-from stopwise.checks import fail
+from stopwise.checks import (
+    fail,
+    names_settings,
+)
 from stopwise.estimating.estimate import DOUBLING, leaning
 
 USUAL_LABELS = 4
@@ -39,6 +42,7 @@ class PairEstimate:
     unexplained: FloatArray
 
 
+@names_settings
 def estimate_from_pairs(disagreement: ArrayLike, labels: int = USUAL_LABELS) -> PairEstimate:
     """Estimate error rates from the disagreement of all pairs.
 

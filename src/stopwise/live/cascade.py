@@ -7,7 +7,15 @@ from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
-from stopwise.checks import StopwiseError, fail, known_names, one_of, positive_number, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    known_names,
+    names_settings_of,
+    one_of,
+    positive_number,
+    whole_number,
+)
 from stopwise.live.batching.answers import Answers, AsyncAnswers
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.calls import BatchCalls
@@ -34,6 +42,7 @@ CostSource = Literal["known", "reported", "clock", "elapsed"]
 _CLOCKS: Mapping[str, Clock] = {"clock": "work", "elapsed": "elapsed"}
 
 
+@names_settings_of("answer_many", "answer_many_async")
 class Cascade:
     """Stages from cheap to expensive, and a learner that decides how many of them an item needs.
 
@@ -145,6 +154,12 @@ class Cascade:
             segment: whose evidence the item uses and adds to.
             deadline: seconds for this item, in the place of the cascade's.
             features: what is known of it, in the place of what the cascade's function says.
+
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> cascade = Cascade(stages, mistake_cost=10)
+        >>> answer = cascade.answer("a1")
+        >>> answer.answer, answer.stage, answer.cost
+        (True, 'long', 1.0)
         """
         caller, runner = self._caller, self._runner
         if caller.any_async:
@@ -179,7 +194,14 @@ class Cascade:
         deadline: float | None = None,
         features: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """The same, awaiting async stages and running plain ones in threads."""
+        """The same, awaiting async stages and running plain ones in threads.
+
+        >>> import asyncio
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> cascade = Cascade(stages, mistake_cost=10)
+        >>> asyncio.run(cascade.answer_async("a1")).stage
+        'long'
+        """
         caller, runner = self._caller, self._runner
         no_deadline = deadline is None and self.deadline is None
         until = None if no_deadline else self._until(deadline)
@@ -243,6 +265,11 @@ class Cascade:
             concurrency: how many calls of an async stage may be open at once.
             features: what is known of the items: a sequence with one entry for each, or a function
                 of an item, in the place of the cascade's.
+
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> cascade = Cascade(stages, mistake_cost=10)
+        >>> cascade.answer_many(["1", "a1", "?"]).collect().answers
+        [True, True, False]
         """
         calls = self._calls(concurrency)
         known = FeaturesOf(self._features, features)
@@ -266,6 +293,14 @@ class Cascade:
 
         Takes what `answer_many` takes; items may also come from an asynchronous iterable. Plain
         stages work in threads, `concurrency` counts their calls too.
+
+        >>> import asyncio
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> cascade = Cascade(stages, mistake_cost=10)
+        >>> async def main():
+        ...     return (await cascade.answer_many_async(["1", "?"]).collect()).answers
+        >>> asyncio.run(main())
+        [True, False]
         """
         calls = self._calls(concurrency)
         known = FeaturesOf(self._features, features)
@@ -290,7 +325,18 @@ class Cascade:
         self.learner.save(path)
 
     def load(self, path: str | Path, *, fork: int | None = None) -> None:
-        """Go on from a snapshot; see `Learner.load`."""
+        """Go on from a snapshot; see `Learner.load`.
+
+        >>> import tempfile
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> cascade, path = Cascade(stages, mistake_cost=10), tempfile.mkdtemp() + "/kept.json"
+        >>> answer = cascade.answer("a1")
+        >>> cascade.save(path)
+        >>> again = Cascade(stages, mistake_cost=10)
+        >>> again.load(path)
+        >>> again.learner.rounds
+        1
+        """
         self.learner.load(path, fork=fork)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack, overload
 
-from stopwise.checks import StopwiseError, known_names, whole_number
+from stopwise.checks import StopwiseError, known_names, names_settings_of, whole_number
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
 from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
@@ -31,6 +31,7 @@ from stopwise.policies.registry import DEFAULT_POLICY
 from stopwise.situations.transitions import Transitions
 
 
+@names_settings_of("best_stage", "explain", "report", "evidence", "probabilities", "advice")
 class Learner:
     """Learns from disagreement alone how deep to go. Safe to use from many threads.
 
@@ -317,8 +318,7 @@ class Learner:
         """Why rounds go as deep as they do: as text, `to_json()` and `plot()`.
 
         Args:
-            about: a segment, for the next round in it; or a round, for what a per-item rule says
-                of each situation that it went through.
+            about: a segment (its next round), or a round (what a per-item rule says on its way).
 
         >>> Learner({"rule": 0, "model": 1}, mistake_cost=4).explain().pairs[0].threshold
         0.25

@@ -16,7 +16,7 @@ from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.interrupts import Begun, SharedNote
 from stopwise.live.items.path import ItemPath
 from stopwise.live.items.row import Features
-from stopwise.live.limits import LARGEST_COST, check_cost
+from stopwise.live.limits import check_cost
 from stopwise.live.pairs import Added
 from stopwise.live.record import Advice, RoundOutcome, RoundRecord
 
@@ -24,7 +24,7 @@ BILLED = 2
 """What `Round.unusual` is where calls reported what they cost, and nothing else is to be said."""
 
 
-class HeldFor(Protocol):
+class RunBudgets(Protocol):
     """What ending a round the short way needs of budgets; see `Budgets`."""
 
     held: float
@@ -37,7 +37,7 @@ class CountedIn(Protocol):
     counters: SegmentCounters
 
     @property
-    def budgets(self) -> HeldFor:
+    def budgets(self) -> RunBudgets:
         """What is held back for open rounds."""
 
 
@@ -303,8 +303,7 @@ class Round:
         return Advice(self.advised, self.advised_probability, answer, cost)
 
     def _note_cost(self, stage: int, cost: float) -> None:
-        usual = type(cost) is float and 0.0 <= cost <= LARGEST_COST
-        value = cost if usual else check_cost("cost", cost)
+        value = check_cost("cost", cost)
         costs = self.costs
         if costs is None:
             self.unusual |= BILLED

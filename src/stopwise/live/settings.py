@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from stopwise.abstentions import Abstentions, as_abstentions
-from stopwise.checks import StopwiseError, any_of, fail, finite_number, one_of, take_plain_numbers
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    finite_number,
+    one_among,
+    one_of,
+    take_plain_numbers,
+)
 from stopwise.costs import CALLS, Calls, Costs
 from stopwise.live.limits import check_cost
 from stopwise.policies.base import Policy
@@ -72,7 +79,7 @@ class LearnerSettings:
             raise fail("full_run_rate", self.full_run_rate, accepted)
         one_of("mode", self.mode, get_args(Mode))
         if not isinstance(self.run_to, int) or not 0 <= self.run_to < len(self.stages):
-            raise fail("run_to", self.run_to, any_of(self.stages))
+            raise fail("run_to", self.run_to, one_among(self.run_to, self.stages))
         accepted = "a number of rounds, 0 or more"
         if finite_number("segment_strength", self.segment_strength, accepted) < 0:
             raise fail("segment_strength", self.segment_strength, accepted)

@@ -11,6 +11,7 @@ from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
 from stopwise.logs.formatting import counted
+from stopwise.logs.items import words
 from stopwise.logs.items.alone import analyze_items_alone
 from stopwise.logs.items.analysis import analyze_items
 from stopwise.logs.judging.alone import CalledAlone, called_alone, evidence_called_alone
@@ -81,7 +82,8 @@ class Analysis(Findings):
         write_whole(path, report(self))
 
     def __str__(self) -> str:
-        return f"{self.name}, {counted(self.rows, 'item')}. {self.sentence}"
+        lines = [f"{self.name}, {counted(self.rows, 'item')}. {self.sentence}", *self._items()]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         at = self.readings.headline_stage
@@ -90,7 +92,14 @@ class Analysis(Findings):
 
     def _repr_html_(self) -> str:
         columns, rows = stage_table.cells(self)
-        return html_table(columns, rows, title=self.sentence, note=counted(self.rows, "item"))
+        note = ". ".join((counted(self.rows, "item"), *self._items()))
+        return html_table(columns, rows, title=self.sentence, note=note)
+
+    def _items(self) -> list[str]:
+        """What deciding per item is worth, in a sentence each, where that was asked for."""
+        found = [] if self.per_item is None else [words.headline(self.per_item)]
+        alone = self.per_item_alone
+        return [*found, *([] if alone is None else alone.sentences()[:1])]
 
 
 @names_options(LogOptions)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +12,17 @@ from numpy.typing import ArrayLike
 
 from stopwise.abstentions import Abstentions, as_abstentions
 from stopwise.checks import (
-    StopwiseError,
     fail,
     finite_number,
     known_names,
     names_fields,
     one_of,
+    parse_toml,
     take_plain_numbers,
     whole_number,
 )
 from stopwise.costs import CALLS, Calls
+from stopwise.storage import read_whole
 
 LogLayout = Literal["auto", "wide", "long"]
 TrailingBlanks = Literal["not-called", "abstained"]
@@ -168,7 +168,9 @@ class LogSettings:
         stopwise.checks.StopwiseError: settings: unknown field 'stage'; did you mean 'stages'?
         """
         fields = [field.name for field in dataclasses.fields(cls)]
-        values: dict[str, Any] = dict(read_toml(Path(file))) if file is not None else {}
+        values: dict[str, Any] = {}
+        if file is not None:
+            values = parse_toml(f"settings {file}", read_whole(file, "settings"))
         known_names(f"settings {file}" if file is not None else "settings", values, fields)
         known_names("settings", given, fields)
         values.update({name: value for name, value in given.items() if value is not None})
@@ -190,18 +192,6 @@ def settings_from(settings: LogSettings | None, given: Mapping[str, Any]) -> Log
 
 Settings = LogSettings
 """The name of `LogSettings` before version 0.3."""
-
-
-def read_toml(path: Path) -> Mapping[str, Any]:
-    """The table in a TOML file, or one line that says what is wrong with it."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StopwiseError(f"settings {path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StopwiseError(f"settings {path}: cannot be read ({error})") from None
-    except tomllib.TOMLDecodeError as error:
-        raise StopwiseError(f"settings {path}: this is not TOML ({error})") from None
 
 
 def _stage_names(stages: Any) -> tuple[str, ...]:

@@ -6,7 +6,11 @@ import itertools
 from dataclasses import dataclass
 from functools import cache
 
-from stopwise.checks import any_of, fail
+from stopwise.checks import (
+    fail,
+    names_settings,
+    one_among,
+)
 from stopwise.costs import Costs
 from stopwise.paper.classifiers import retrained_heart, retrained_pima
 from stopwise.paper.files import read_toml
@@ -41,6 +45,7 @@ def make_environment(dataset: str, source: DistributionSource, costs: Costs) -> 
     return Environment(_joint(dataset, source).with_costs(costs), stream)
 
 
+@names_settings
 def problem(dataset: str, instance: int, source: DistributionSource = "calibrated") -> Problem:
     """One of the paper's 15 instances as a problem.
 
@@ -62,7 +67,7 @@ def problem(dataset: str, instance: int, source: DistributionSource = "calibrate
 def _joint(dataset: str, source: DistributionSource) -> Problem:
     sources = get_dataset(dataset).sources
     if source not in sources:
-        raise fail("source", source, f"{any_of(sources)} for {dataset}")
+        raise fail("source", source, f"{one_among(source, sources)} for {dataset}")
     if source == "calibrated":
         return _calibrated(dataset)
     if source == "as-printed":

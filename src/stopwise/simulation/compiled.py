@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stopwise.policies.base import Policy
 from stopwise.policies.fixed import FixedStage
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stopwise.simulation.kernels.confidence.bounds import ConfidenceSettings
     from stopwise.simulation.kernels.thompson.settings import ThompsonSettings
     from stopwise.simulation.kernels.value.settings import ValueSettings
+
+_Loop = TypeVar("_Loop")
 
 ALWAYS_THE_SAME = (FixedStage, Oracle)
 """Rules that have decided: they need no rounds, only the number of them."""
@@ -71,6 +73,32 @@ SETTINGS_OF: dict[type[Policy], Callable[[Any], Any]] = {
     UssVoiAnytime: value_settings,
     Imed: value_settings,
 }
+
+
+def loop_of(
+    policy: Policy,
+    *,
+    decided: Callable[[Any], _Loop],
+    built_in: Callable[[Any], _Loop],
+    own: Callable[[Any], _Loop],
+) -> _Loop:
+    """The compiled loop of a policy that has one (see `has_kernel`).
+
+    Args:
+        decided: makes the loop of a rule that is always the same.
+        built_in: that of a rule with kernels of its own.
+        own: that of any other, from its `compiled_rule`.
+
+    >>> loop_of(UssTs(), decided=repr, built_in=lambda policy: policy.name, own=repr)
+    'uss-ts'
+    """
+    if type(policy) in ALWAYS_THE_SAME:
+        return decided(policy)
+    if type(policy) in SETTINGS_OF:
+        return built_in(policy)
+    rule = policy.compiled_rule()
+    assert rule is not None, "has_kernel said so"
+    return own(rule)
 
 
 def has_kernel(policy: Policy) -> bool:

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, whole_number
+from stopwise.checks import (
+    fail,
+    names_settings,
+    whole_number,
+)
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import optimal_stages
 from stopwise.policies.contextual.glm import logistic
@@ -80,6 +84,7 @@ class ContextualRun:
     regret: FloatArray
 
 
+@names_settings
 def simulate_contextual(
     problem: ContextualProblem, policy: ItemPolicy, horizon: int, seed: int = 0
 ) -> ContextualRun:

@@ -16,9 +16,9 @@ from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts_literal import UssTsLiteral
 from stopwise.problem import IntArray, Problem
 from stopwise.simulation.compiled import (
-    ALWAYS_THE_SAME,
     SETTINGS_OF,
     confidence_settings,
+    loop_of,
     thompson_settings,
 )
 from stopwise.simulation.streams import Stream
@@ -36,14 +36,12 @@ def kernel_of(policy: Policy) -> Kernel:
 
     Remembered, so that a user's `compiled_rule` is compiled once and not for every chunk.
     """
-    if type(policy) in ALWAYS_THE_SAME:
-        return _always(policy)
-    if type(policy) in SETTINGS_OF:
-        return _built_in(policy)
+    return loop_of(policy, decided=_always, built_in=_built_in, own=_own)
+
+
+def _own(rule: Any) -> Kernel:
     from stopwise.simulation.kernels import plain
 
-    rule = policy.compiled_rule()
-    assert rule is not None, "has_kernel said so"
     return lambda tables, thresholds, grid, states, rng, result: plain.run_many(
         tables, thresholds, rule, grid, states, result
     )

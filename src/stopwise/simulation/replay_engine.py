@@ -21,10 +21,10 @@ from stopwise.lazy import missing
 from stopwise.policies.base import Policy
 from stopwise.problem import IntArray
 from stopwise.simulation.compiled import (
-    ALWAYS_THE_SAME,
     SETTINGS_OF,
     confidence_settings,
     has_kernel,
+    loop_of,
     thompson_settings,
 )
 
@@ -144,14 +144,12 @@ def row_kernel(policy: Policy) -> RowKernel:
             f"replay: {policy.name} has no compiled loop; run the plain one, or give the policy a"
             " compiled_rule"
         )
-    if type(policy) in ALWAYS_THE_SAME:
-        return _always(policy)
-    if type(policy) in SETTINGS_OF:
-        return _built_in(policy)
+    return loop_of(policy, decided=_always, built_in=_built_in, own=_own)
+
+
+def _own(rule: Any) -> RowKernel:
     from stopwise.simulation.kernels import plain
 
-    rule = policy.compiled_rule()
-    assert rule is not None, "has_kernel said so"
     return lambda codes, thresholds, state, depths: plain.run_rows(
         codes, thresholds, rule, state, depths
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stopwise.checks import names_settings, whole_number
+from stopwise.checks import fail, names_settings, whole_number
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
@@ -60,6 +60,8 @@ def simulate(
     >>> round(result.regret.mean, 6), result.stage_share
     (10.0, (1.0, 0.0))
     """
+    if not isinstance(problem, Problem):
+        raise fail("problem", problem, "a Problem, such as sw.paper.problem('pima', 3)")
     workers = Workers(jobs, backend, scheduler)
     horizon = whole_number("horizon", horizon, least=1)
     replications = whole_number("replications", replications, least=1)

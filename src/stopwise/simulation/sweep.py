@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError, any_of, finite_number, names_settings
+from stopwise.checks import StopwiseError, fail, finite_number, names_settings, one_among
 from stopwise.display import html_table, new_axes
 from stopwise.lazy import load
 from stopwise.simulation.parallel import Backend
@@ -57,7 +57,7 @@ class SweepResult:
         if problem is None and len(names) == 1:
             problem = names[0]
         if problem is None or problem not in names:
-            raise StopwiseError(f"problem: got {problem!r}, but need {any_of(names)}")
+            raise fail("problem", problem, one_among(problem, names))
         ax = new_axes(ax)
         chosen = table.filter(pl.col("problem") == problem)
         for (policy,), part in chosen.group_by("policy", maintain_order=True):

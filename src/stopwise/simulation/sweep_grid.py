@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stopwise.checks import StopwiseError, fail, known_names, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    known_names,
+    names_fields,
+    names_settings,
+    parse_toml,
+    whole_number,
+)
 from stopwise.policies.registry import make_policy
 from stopwise.problem import Problem
 from stopwise.simulation.engines import EngineName, check_engine
 from stopwise.simulation.streams import Stream, check_stream
+from stopwise.storage import read_whole
 
 T = TypeVar("T")
 
@@ -32,6 +40,7 @@ class Cell:
     seed: int
 
 
+@names_fields
 @dataclass(frozen=True)
 class Sweep:
     """What GRID.toml asks for, checked and complete.
@@ -85,6 +94,7 @@ def digest(problem: Problem) -> str:
     return hashlib.sha256(problem.to_json().encode()).hexdigest()[:16]
 
 
+@names_settings
 def read_sweep(
     text: str, folder: Path, named: Callable[[str], Problem | None] = lambda name: None
 ) -> Sweep:
@@ -98,10 +108,7 @@ def read_sweep(
     ...
     stopwise.checks.StopwiseError: grid: the field 'problems' is missing
     """
-    try:
-        form = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StopwiseError(f"grid: this is not TOML ({error})") from None
+    form = parse_toml("grid", text)
     known_names("grid", form, _KEYS)
     for key in ("problems", "policies", "horizons"):
         if key not in form:
@@ -169,10 +176,9 @@ def _read_files(entry: str, folder: Path) -> dict[str, Problem]:
         raise StopwiseError(f"problems: {entry!r} matches no file in {folder}, and no known name")
     problems = {}
     for path in paths:
+        text = read_whole(path)
         try:
-            problems[str(path.relative_to(base))] = Problem.from_json(path.read_bytes())
-        except OSError as error:
-            raise StopwiseError(f"{path}: cannot be read ({error.strerror})") from None
+            problems[str(path.relative_to(base))] = Problem.from_json(text)
         except StopwiseError as error:
             raise StopwiseError(f"{path}: {error}") from None
     return problems

@@ -10,6 +10,7 @@ import pytest
 from stopwise.checks import StopwiseError
 from stopwise.logs import analyze, replay
 from stopwise.logs.formatting import printable
+from stopwise.logs.reporting.plots import ladders
 from stopwise.policies.registry import DEFAULT_POLICY
 
 mpl.use("agg")
@@ -31,6 +32,16 @@ def test_analysis_shows_itself(log):
     axes = analysis.plot()
     names = " ".join(text.get_text() for text in axes.texts)
     assert all(stage in names for stage in SETTINGS["stages"])
+    assert axes.yaxis.get_major_formatter()(0.1).endswith("%"), "as the texts say it"
+    points = [line for line in axes.lines if line.get_marker() == "o"]
+    assert not any(line.get_clip_on() for line in points), "the last lies on the axis: drawn whole"
+
+
+def test_the_ladder_says_what_both_of_its_axes_are(log):
+    verdict = analyze(log, **SETTINGS).verdict
+    for stage, picture in ladders(verdict):
+        assert f">answers that differ from {verdict.stages[stage]}</text>" in picture
+        assert ">cost per item up to the deeper stage</text>" in picture
 
 
 def test_replay_shows_itself(log):

@@ -73,7 +73,8 @@ def command(
 
     **stopwise analyze log.csv --stages small,large --costs 1,20 --agree 0.95 --level 0.95**
     """
-    from stopwise.cli.shared.output import print_json, progress_bar, read_text
+    from stopwise.cli.shared.output import print_json, progress_bar
+    from stopwise.storage import read_whole
 
     source, settings, _ = log
     if agree is not None:
@@ -92,7 +93,7 @@ def command(
 
         if per_item:
             raise StopwiseError("per item: this needs rows of a log, but evidence is only counts")
-        evidence = Evidence.from_json(read_text(Path(source)))
+        evidence = Evidence.from_json(read_whole(Path(source)))
         analysis = analyze_evidence(evidence, settings, name=str(source))
     else:
         from stopwise.logs.analysis import analyze

@@ -6,27 +6,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from stopwise.checks import StopwiseError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-def read_text(path: Path) -> str:
-    """The text of a file, or an error that says what is wrong with it."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise StopwiseError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise StopwiseError(f"{path}: this is a folder, but need a file") from None
-    except UnicodeDecodeError:
-        raise StopwiseError(f"{path}: this is not a text file (UTF-8)") from None
-    except OSError as error:
-        raise StopwiseError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def print_json(value: Any) -> None:

@@ -21,10 +21,11 @@ def command(
     [0, 1], "p": 0.25}, ...]}`; without `"cumulative": true` the costs are each stage's own.
     Optional: `"mistake_cost"`, `"stages"` (names), `"rows"` (pattern of every item, in order).
     """
-    from stopwise.cli.shared.output import print_json, read_text
+    from stopwise.cli.shared.output import print_json
     from stopwise.problem import Problem
+    from stopwise.storage import read_whole
 
-    known = describe(Problem.from_json(read_text(file)))
+    known = describe(Problem.from_json(read_whole(file)))
     if as_json:
         print_json(known)
     else:

@@ -38,11 +38,12 @@ def command(
 
     Example: **stopwise simulate problem.json --policy uss-ts --horizon 10000 --replications 500**
     """
-    from stopwise.cli.shared.output import print_json, progress_bar, read_text
+    from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.problem import Problem
     from stopwise.simulation.run import simulate
+    from stopwise.storage import read_whole
 
-    problem = Problem.from_json(read_text(file))
+    problem = Problem.from_json(read_whole(file))
     chosen: dict[str, Any] = {  # checked by `simulate`, which says what it takes
         "stream": stream, "grid": grid, "engine": engine, "backend": backend,
     }  # fmt: skip

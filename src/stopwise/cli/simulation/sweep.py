@@ -40,10 +40,11 @@ def command(
 
     Example: **stopwise sweep grid.toml --out results**
     """
-    from stopwise.cli.shared.output import print_json, progress_bar, read_text
+    from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.simulation.sweep import cells_done, read_sweep, run_sweep
+    from stopwise.storage import read_whole
 
-    grid = read_sweep(read_text(file), file.parent, _of_the_paper)
+    grid = read_sweep(read_whole(file), file.parent, _of_the_paper)
     folder = out if out is not None else file.with_name(f"{file.stem}-sweep")
     chosen: Any = backend  # checked by `run_sweep`
     number, before = len(grid.cells), cells_done(grid, folder)

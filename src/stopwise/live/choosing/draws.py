@@ -26,13 +26,14 @@ class RoundDraws:
     np.True_
     """
 
-    __slots__ = ("block", "first", "seed", "writer")
+    __slots__ = ("_last", "block", "first", "seed", "writer")
 
     def __init__(self, seed: int, writer: int = 0) -> None:
         self.seed = seed
         self.writer = writer
         self.first = 0
         self.block: list[float] = []
+        self._last: tuple[int, NDArray[np.float64] | None] = (-1, None)
 
     def uniform(self, sequence: int) -> float:
         """The number of the round that this writer began as its `sequence`-th."""
@@ -49,7 +50,12 @@ class RoundDraws:
     def uniforms(self, first: int, number: int) -> NDArray[np.float64]:
         """The numbers of `number` rounds from `first` on, at once."""
         low, high = first // _BLOCK, (first + number - 1) // _BLOCK
-        blocks = [self._generator(0, at).random(_BLOCK) for at in range(low, high + 1)]
+        kept, numbers = self._last  # where the batch before ended, this one mostly begins
+        blocks = [
+            numbers if at == kept and numbers is not None else self._generator(0, at).random(_BLOCK)
+            for at in range(low, high + 1)
+        ]
+        self._last = (high, blocks[-1])
         start = first - low * _BLOCK
         return np.concatenate(blocks)[start : start + number]
 

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stopwise.checks import whole_number
+from stopwise.checks import (
+    names_settings,
+    whole_number,
+)
 from stopwise.live.cascade import Cascade
 from stopwise.live.learner import Learner
 from stopwise.live.pairs import pair_list
@@ -43,6 +46,7 @@ class Figure:
     values: dict[tuple[str, ...], float] = field(default_factory=dict)
 
 
+@names_settings
 def figures_of(shown: Shown, *, most_segments: int = 20) -> list[Figure]:
     """All figures, at this moment.
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from stopwise.checks import names_settings
 from stopwise.lazy import load
 from stopwise.live.observing.figures import Figure, Shown, figures_of
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _FRESH = 0.2  # seconds: all instruments of one collection are read from one look
 
 
+@names_settings
 def show_metrics(
     shown: Shown, *, meter_provider: MeterProvider | None = None, most_segments: int = 20
 ) -> None:

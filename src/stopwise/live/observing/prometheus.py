@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stopwise.checks import whole_number
+from stopwise.checks import (
+    names_settings,
+    whole_number,
+)
 from stopwise.lazy import load
 from stopwise.live.observing.figures import Shown, figures_of
 
@@ -31,6 +34,7 @@ class LearnerCollector:
     True
     """
 
+    @names_settings
     def __init__(self, shown: Shown, *, most_segments: int = 20) -> None:
         self._core = load("LearnerCollector", "prometheus_client.core")
         self._shown = shown

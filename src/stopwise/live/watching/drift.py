@@ -45,7 +45,7 @@ _THINNED = 16  # steps are thinned out whenever there are this number of new one
 _ROUNDING = 1e-6  # of sums of logarithms, far more than it can be
 _RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun again
 SeenPairs = Sequence[tuple[int, bool]]
-"""SeenPairs that a round saw, and whether they differed."""
+"""Pairs that a round saw, and whether they differed."""
 _SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
 
 

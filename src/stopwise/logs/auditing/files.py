@@ -24,7 +24,7 @@ from stopwise.logs.auditing.result import Audit
 from stopwise.logs.formatting import counted
 from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.reading.rows import LogRows
-from stopwise.storage import write_whole
+from stopwise.storage import read_whole, write_whole
 
 _VERSION = 2
 _FIELDS = ("version", "log", "stages", "cumulative_costs", "mistake_cost", "level", "tolerance",
@@ -71,7 +71,7 @@ def load_state(path: Path, plan: AuditPlan, seed: int | None = None) -> AuditSta
         whole_number("seed", seed, least=0)
     if not path.exists():
         return AuditState(fresh, {}, seed or 0, [])
-    form = parse_json_object(f"state {path}", _read(path))
+    form = parse_json_object(f"state {path}", read_whole(path))
     known_names(f"state {path}", form, _FIELDS)
     grown = form.get("log") != fresh["log"]
     may_change = {"version", "log"} | ({"cumulative_costs"} if grown else set())
@@ -139,7 +139,7 @@ def read_labels(path: Path, plan: AuditPlan, state: AuditState) -> int:
 
 def _filled_in(path: Path, rows: LogRows) -> Iterator[tuple[str, str]]:
     """Items and labels of a file to be labelled; lines without a label are passed over."""
-    text = _read(path).lstrip("\ufeff")
+    text = read_whole(path).lstrip("\ufeff")
     # Where a comma is the decimal sign, spreadsheets write semicolons between columns.
     readers = [csv.DictReader(io.StringIO(text), delimiter=between) for between in ",;\t"]
     found = [one for one in readers if {"item", LABEL_COLUMN} <= set(one.fieldnames or ())]
@@ -164,7 +164,7 @@ def labels_in(path: Path, rows: LogRows) -> dict[str, str]:
     check_names(rows)
     if path.suffix != ".json":
         return dict(_filled_in(path, rows))
-    labels = parse_json_object(f"labels {path}", _read(path)).get("labels")
+    labels = parse_json_object(f"labels {path}", read_whole(path)).get("labels")
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
         raise fail(f"labels {path}: labels", labels, "an object from item to label, as audit keeps")
     known = set(rows.items)
@@ -256,15 +256,6 @@ def inert(cell: str) -> str:
     except ValueError:
         return "'" + cell
     return cell
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise StopwiseError(f"{path}: cannot be read ({error}); save it as UTF-8") from None
-    except OSError as error:
-        raise StopwiseError(f"{path}: cannot be read ({error})") from None
 
 
 def settled_by(audit: Audit) -> str | None:

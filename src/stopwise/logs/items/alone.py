@@ -16,6 +16,7 @@ from stopwise.arrays import IntArray
 from stopwise.costs import Costs
 from stopwise.decisions import optimal_stage
 from stopwise.logs.formatting import amount, share
+from stopwise.logs.items.compared import ComparedWays
 from stopwise.logs.items.gains import interval_of_mean
 from stopwise.logs.items.held_out import (
     WayToStop,
@@ -38,8 +39,8 @@ from stopwise.situations.references import hold_against
 from stopwise.situations.transitions import Transitions
 
 
-@dataclass(frozen=True)
-class AloneItems:
+@dataclass(frozen=True, repr=False)
+class AloneItems(ComparedWays):
     """What deciding per item costs and saves where stages are called alone, held out.
 
     Attributes:

@@ -11,6 +11,7 @@ from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
+from stopwise.logs.items.compared import ComparedWays
 from stopwise.logs.items.frontier import Frontier, frontier_of
 from stopwise.logs.items.gains import Gain, StoppedEverywhere, gains_of
 from stopwise.logs.items.held_out import (
@@ -28,8 +29,8 @@ from stopwise.logs.reading.rows import LogRows
 from stopwise.policies.per_item.rule import Rule
 
 
-@dataclass(frozen=True)
-class ItemAnalysis:
+@dataclass(frozen=True, repr=False)
+class ItemAnalysis(ComparedWays):
     """What stopping per item would cost and save, held out, and why it stops where it does.
 
     Attributes:

@@ -10,7 +10,14 @@ from typing import Unpack
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import StopwiseError, fail, names_options, one_of, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    names_options,
+    names_settings,
+    one_of,
+    whole_number,
+)
 from stopwise.costs import Costs
 from stopwise.logs.auditing.files import labels_in
 from stopwise.logs.auditing.label_codes import label_codes
@@ -154,6 +161,7 @@ def _labelled(
     return index, rows.truth[index], rows.notes
 
 
+@names_settings
 def write_rule(rule: AnyRule, path: str | Path) -> None:
     """Write a rule: what it decides in words first, then the numbers that it follows from.
 

@@ -19,6 +19,7 @@ from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
 from stopwise.checks import fail, names_options, whole_number
 from stopwise.costs import Costs, FloatArray
+from stopwise.display import html_table
 from stopwise.logs.auditing.audit import AuditPlan, order_by_item, plan_audit
 from stopwise.logs.auditing.label_codes import check_names, label_codes
 from stopwise.logs.reading.labels import plain_label
@@ -105,6 +106,18 @@ class ItemAudit:
     def enough(self) -> bool:
         """Whether there are as many labels as settle most of what matters, or all there can be."""
         return self.bought.labels >= min(ENOUGH, self.differing)
+
+    def __str__(self) -> str:
+        return f"{self.bought.sentence()}; {self.differing:,} items are worth a label"
+
+    def __repr__(self) -> str:
+        return f"<ItemAudit of {self.items:,} items: {self.bought.labels:,} labels>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{100 * right:.0f} %") for name, right in self.bought.believed.items()]
+        after = f"To label next: {', '.join(self.to_label[:5])}." if self.to_label else ""
+        note = " ".join((*self.notes, after))
+        return html_table(["stage", "believed"], rows, title=str(self), note=note)
 
     def to_dict(self) -> dict[str, Any]:
         """What `stopwise audit --per-item --json` prints."""

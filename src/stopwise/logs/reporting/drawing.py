@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stopwise.display import COLOURS, new_axes
+from stopwise.lazy import load
 from stopwise.logs.judging.findings import Findings
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def plot_stages(findings: Findings, ax: Axes | None = None) -> Axes:
         axes.plot([cost, cost], [low, high], color=colour, linewidth=2)
         axes.plot(
             [cost], [share], "o", color=colour, markersize=9 if chosen else 7,
-            markerfacecolor=colour if chosen else "white",
+            markerfacecolor=colour if chosen else "white", clip_on=False,
         )  # fmt: skip
         axes.annotate(
             f"{name} (stop here)" if chosen else name,
@@ -39,6 +40,7 @@ def plot_stages(findings: Findings, ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     axes.margins(x=0.2)
     axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(load("plot", "matplotlib.ticker").PercentFormatter(1))
     axes.set_xlabel("cost per item when stopped there")
     axes.set_ylabel(f"answers that differ from {verdict.stages[last]}")
     return axes

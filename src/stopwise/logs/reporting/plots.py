@@ -40,7 +40,7 @@ def ladder(verdict: Verdict, stage: int) -> str:
     spent = verdict.costs.cumulative
     mistake_cost = verdict.costs.mistake_cost
     width, height = 470.0, 300.0
-    left, right, top, bottom = 56.0, 16.0, 18.0 + 16 * len(pairs), 48.0
+    left, right, top, bottom = 66.0, 16.0, 18.0 + 16 * len(pairs), 48.0
     height += 8.0 * len(pairs)
     draw = Drawing(width, height, f"what deeper stages would have to fix, seen from {name}")
     x_low = spent[stage]
@@ -73,6 +73,10 @@ def ladder(verdict: Verdict, stage: int) -> str:
     draw.text(
         (left + width - right) / 2, height - 10, "cost per item up to the deeper stage",
         anchor="middle", size=11, colour=GREY,
+    )  # fmt: skip
+    draw.text(
+        14, (top + height - bottom) / 2, f"answers that differ from {short(name, 14)}",
+        anchor="middle", size=11, colour=GREY, turn=-90,
     )  # fmt: skip
     draw.path([(x(x_low), y(0)), (x(line_end), y(reach))], colour=INK, width=1.6, dash="5 3")
     for pair in pairs:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stopwise.checks import StopwiseError, one_of, parse_json_object
+from stopwise.checks import one_of, parse_json_object
 from stopwise.policies.per_item.alone.rule import ALONE, AloneRule
 from stopwise.policies.per_item.logistic.rule import LOGISTIC, LogisticRule
 from stopwise.policies.per_item.rule import PER_ITEM, Rule
+from stopwise.storage import read_whole
 
 AnyRule = Rule | LogisticRule | AloneRule
 """A rule that `stopwise fit` makes: a table of situations, regressions, or for stages alone."""
@@ -23,12 +24,6 @@ def read_rule(path: str | Path) -> AnyRule:
     ...
     stopwise.checks.StopwiseError: rule nowhere.json: there is no such file
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise StopwiseError(f"rule {path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StopwiseError(f"rule {path}: cannot be read ({error})") from None
-    form = parse_json_object(f"rule {path}", text)
+    form = parse_json_object(f"rule {path}", read_whole(path, "rule"))
     kind = form.get("rule")
     return _KINDS[one_of("rule", kind, tuple(map(str, _KINDS)))].from_dict(form)

@@ -54,7 +54,7 @@ class RuleDecision(NamedTuple):
     level: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rule(FiledRule):
     """A rule that decides after each stage, made from counts; it does not change any more.
 

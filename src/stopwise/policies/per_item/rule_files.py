@@ -15,7 +15,17 @@ _HEAD = ("version", "rule", "stages", "costs", "mistake_cost", "reference", "tru
 
 
 class FiledRule(ABC):
-    """A rule that can be kept in a file."""
+    """A rule that can be kept in a file; `print` shows what it is of, not all that it counted."""
+
+    stages: tuple[str, ...]
+    costs: Costs
+
+    def __repr__(self) -> str:
+        costs = ", ".join(
+            f"{name} {cost:g}"
+            for name, cost in zip(self.stages, self.costs.per_stage.tolist(), strict=True)
+        )
+        return f"<{type(self).__name__}: {costs}; a mistake costs {self.costs.mistake_cost:g}>"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

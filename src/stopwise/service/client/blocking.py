@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from stopwise.checks import names_settings
 from stopwise.service.client.errors import ServiceError
 
 _AGAIN = (502, 503, 504)
@@ -34,6 +35,7 @@ class Client:
     stopwise.service.client.errors.ServiceError: http://127.0.0.1:1/api/v1: cannot be reached ...
     """
 
+    @names_settings
     def __init__(
         self, url: str, key: str | None = None, *, timeout: float = 30.0, tries: int = 3
     ) -> None:

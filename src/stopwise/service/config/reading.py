@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 from stopwise.abstentions import ABSTENTIONS, Abstentions, as_abstentions
-from stopwise.checks import StopwiseError, any_of, fail
+from stopwise.checks import StopwiseError, fail, one_among, parse_toml
 from stopwise.logs.settings import READINGS
 from stopwise.openai.comparators import parse_comparator
 from stopwise.policies.per_item.policy import PerItem
@@ -33,19 +32,13 @@ from stopwise.service.config.forms import (
 from stopwise.service.config.prices import known_price
 from stopwise.service.config.tables import LONGEST, NAME, NAME_ACCEPTED, Table
 from stopwise.situations.observations import MOST_STAGES
+from stopwise.storage import read_whole
 
 
 def read_config(path: str | Path) -> Config:
     """Read and check a configuration file."""
     path = Path(path)
-    try:
-        form = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StopwiseError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StopwiseError(f"{path}: cannot be read ({error})") from None
-    except tomllib.TOMLDecodeError as error:
-        raise StopwiseError(f"{path}: this is not TOML ({error})") from None
+    form = parse_toml(f"{path}", read_whole(path))
     try:
         return config_of(form, path.parent)
     except StopwiseError as error:
@@ -207,7 +200,7 @@ def _abstentions(where: str, table: Table) -> Abstentions:
     try:
         return as_abstentions(given)
     except StopwiseError:
-        raise fail(f"{where}.abstentions", given, any_of(ABSTENTIONS)) from None
+        raise fail(f"{where}.abstentions", given, one_among(given, ABSTENTIONS)) from None
 
 
 def _check_abstentions(where: str, config: CascadeConfig) -> None:

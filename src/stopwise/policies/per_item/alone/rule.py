@@ -32,7 +32,7 @@ ALONE = "per-item-alone"
 """What a rule of this kind calls itself in a file."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AloneRule(FiledRule):
     """A rule that decides which stage to call first, and after each call which one next, if any.
 

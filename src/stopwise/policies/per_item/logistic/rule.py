@@ -49,7 +49,7 @@ LabelledRows = tuple[Observations, IntArray]
 """Complete rows that somebody labelled, and the code of each right answer."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LogisticRule(FiledRule):
     """A rule that decides after each stage by regressions; it does not change any more.
 
