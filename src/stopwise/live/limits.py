@@ -35,7 +35,7 @@ def check_cost(field: str, value: Any, most: float = LARGEST_COST) -> float:
 def enough_for_sums(left: float) -> float:
     """What is left of a budget, with room for the rounding of sums: ten calls' worth must buy ten.
 
-    >>> left = 1.0 - sum([0.1] * 9)
+    >>> left = 0.3 - 0.1 - 0.1
     >>> left < 0.1 <= enough_for_sums(left)
     True
     """

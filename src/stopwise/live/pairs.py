@@ -95,13 +95,20 @@ class Billed(Added):
     1
     """
 
-    __slots__ = ("cost", "costs")
+    __slots__ = ("added", "cost", "costs")
 
     def __init__(self, added: Added, costs: Sequence[float | None], cost: float) -> None:
-        super().__init__(
-            added.answered, added.pairs, added.switched, added.switched_twice, added.disagreed,
-            added.beyond, added.uncounted,
-        )  # fmt: skip
+        # Written out, because there is one for every round whose cost is measured.
+        self.added = added
+        self.answered = added.answered
+        self.beyond = added.beyond
+        self.uncounted = added.uncounted
+        self.disagreed = added.disagreed
+        self.last = added.last
+        self.pairs = added.pairs
+        self.switched = added.switched
+        self.switched_twice = added.switched_twice
+        self._kinds = b""
         self.costs = costs
         self.cost = cost
 

@@ -207,7 +207,8 @@ class Bookkeeper:
             if self._measured or round.unusual:
                 cost = prices.of_calls(round.costs, len(round.outputs))
                 added = Billed(added, round.costs or (), cost)
-                outcome = RoundOutcome(outcome[0], outcome[1], cost)
+                # What RoundOutcome(...) does, without the call of a function.
+                outcome = tuple.__new__(RoundOutcome, (outcome[0], outcome[1], cost))
                 renewed = prices.after(added.costs)
             # Where older rounds lose weight, or prices move, their order counts.
             ordered = added.pairs or counters.ordered or renewed is not None

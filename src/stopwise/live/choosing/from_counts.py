@@ -59,8 +59,12 @@ class FromCounts:
             seen, disagreed: of every pair.
             thresholds: of every pair, from 0 to 1.
         """
+        temper, first, second = self._temper, self._disagreed, self._agreed
         return self.walk(
-            [self.test(n, d, x) for n, d, x in zip(seen, disagreed, thresholds, strict=True)]
+            [
+                one_tail(temper * d + first, temper * (n - d) + second, x)  # as `test` does
+                for n, d, x in zip(seen, disagreed, thresholds, strict=True)
+            ]
         )
 
     def test(self, seen: float, disagreed: float, threshold: float) -> tuple[float, float]:

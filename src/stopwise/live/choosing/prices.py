@@ -117,8 +117,10 @@ class Prices:
     def _thresholds(self, cumulative: Sequence[float]) -> list[float]:
         worth = self._settings.mistake_cost
         total = [cost / worth for cost in cumulative]
-        gaps = [total[j] - total[i] for i, j in self._pairs]
-        return [0.0 if gap < 0.0 else 1.0 if gap > 1.0 else gap for gap in gaps]
+        return [
+            0.0 if (gap := total[j] - total[i]) < 0.0 else 1.0 if gap > 1.0 else gap
+            for i, j in self._pairs
+        ]
 
     def after(self, reported: Sequence[float | None]) -> PriceList | None:
         """The prices after one more round, to be put in `now`; None where they do not move.
@@ -143,12 +145,12 @@ class Prices:
             self.now = self._measured(sums, numbers, pool if goes_on else None)
 
     def _measured(self, sums: list[float], numbers: list[int], goes_on: Tally | None) -> PriceList:
-        means = list(self._settings.costs)
-        if self._settings.measured:
-            means = [
-                (given + total) / (1 + calls)
-                for given, total, calls in zip(means, sums, numbers, strict=True)
-            ]
+        given = self._settings.costs
+        means = (
+            [(first + sums[at]) / (1 + numbers[at]) for at, first in enumerate(given)]
+            if self._settings.measured
+            else list(given)
+        )
         cumulative = list(accumulate(means))
         reach = self._reach(means, cumulative)
         stopping = reach if goes_on is None else _stopping(goes_on, means, cumulative)

@@ -183,10 +183,19 @@ class SegmentCounters(SegmentTallies):
         bills: list[Sequence[float | None]] = []
         moved = list(pending[self.moved :])
         if pending or quiet:
-            for (tally, added, advised), times in _counted(pending, quiet):
+            ended = [*pending, *quiet]
+            billed = [(tally, own) for tally, own, _ in ended if type(own) is Billed]
+            if billed:  # their costs are added one after another, what they saw together
+                ended = [one for one in ended if type(one[1]) is not Billed]
+                free = [0.0] * self.stage_count
+                alike = Counter([(tally, own.added) for tally, own in billed])
+                for (tally, added), times in alike.items():
+                    tally.add_rounds(_copy(tally, changed), added, times, free)
+                for tally, own in billed:
+                    tally.add_bill(changed[tally], own)
+                    bills.append(own.costs)
+            for (tally, added, advised), times in _counted(ended):
                 tally.add_rounds(_copy(tally, changed), added, times, costs, advised)
-                if type(added) is Billed:  # each is one of its own, so they stay in their order
-                    bills.append(added.costs)
             if self.discount != 1.0:  # then all are pending, in their order
                 for tally, values in changed.items():
                     tally.add_recent(values, [one[1] for one in pending if one[0] is tally])
@@ -358,11 +367,9 @@ class SegmentCounters(SegmentTallies):
         self.pool = pool
 
 
-def _counted(pending: Sequence[Pending], quiet: Sequence[Pending]) -> Iterable[tuple[Pending, int]]:
+def _counted(rounds: Sequence[Pending]) -> Iterable[tuple[Pending, int]]:
     """Equal rounds together, with their number; most often there is but one."""
-    if len(pending) + len(quiet) == 1:
-        return [((pending or quiet)[0], 1)]
-    return Counter([*pending, *quiet]).items()
+    return [(rounds[0], 1)] if len(rounds) == 1 else Counter(rounds).items()
 
 
 def _copy(tally: Tally, copies: dict[Tally, list[Any]]) -> list[Any]:

@@ -201,14 +201,7 @@ class Tally:
         at = self.layout
         last = added.last
         values[at.rounds] += times
-        if type(added) is Billed:  # and so alone
-            values[at.spent] += added.cost
-            for stage, cost in enumerate(added.costs):
-                if cost is not None:
-                    values[at.cost_sums + stage] += cost
-                    values[at.cost_counts + stage] += 1
-        else:
-            values[at.spent] += costs[last] * times
+        values[at.spent] += costs[last] * times
         values[at.stops + last] += times
         values[at.lengths + last] += times
         if added.answered & (added.answered + 1):
@@ -224,6 +217,15 @@ class Tally:
                 values[at.advised_known] += times
                 values[at.advised_same] += times * same
         self._add_pairs(values, added, times)
+
+    def add_bill(self, values: list[Any], billed: Billed) -> None:
+        """Add what a round of `add_rounds` has cost, where that is not known by its last stage."""
+        at = self.layout
+        values[at.spent] += billed.cost
+        for stage, cost in enumerate(billed.costs):
+            if cost is not None:
+                values[at.cost_sums + stage] += cost
+                values[at.cost_counts + stage] += 1
 
     def _add_pairs(self, values: list[Any], added: Added, times: int) -> None:
         seen, disagreed = self.layout.seen, self.layout.disagreed
