@@ -12,13 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stopwise.checks import (
-    StopwiseError,
-    fail,
-    finite_number,
-    names_settings,
-    whole_number,
-)
+from stopwise.checks import StopwiseError, fail, finite_number, names_settings, whole_number
 from stopwise.costs import FloatArray
 from stopwise.problem import Problem
 

@@ -18,11 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stopwise.agreement import partitions
 from stopwise.arrays import FloatArray, IntArray
-from stopwise.checks import (
-    fail,
-    names_settings,
-    whole_numbers,
-)
+from stopwise.checks import fail, names_settings, whole_numbers
 
 COPY_SHARE = 0.25
 """Stages that differ less than this share of what either differs from others share one vote."""

@@ -13,10 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stopwise.arrays import FloatArray
-from stopwise.checks import (
-    fail,
-    names_settings,
-)
+from stopwise.checks import fail, names_settings
 from stopwise.estimating.estimate import DOUBLING, leaning
 
 USUAL_LABELS = 4

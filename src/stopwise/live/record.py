@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stopwise.abstentions import Abstentions
-from stopwise.checks import (
-    StopwiseError,
-    fail,
-    finite_number,
-    known_names,
-    parse_json_object,
-)
+from stopwise.checks import StopwiseError, fail, finite_number, known_names, parse_json_object
 from stopwise.live.abstaining import added_under
 from stopwise.live.items.row import ItemRow
 from stopwise.live.limits import (

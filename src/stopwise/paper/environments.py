@@ -6,11 +6,7 @@ import itertools
 from dataclasses import dataclass
 from functools import cache
 
-from stopwise.checks import (
-    fail,
-    names_settings,
-    one_among,
-)
+from stopwise.checks import fail, names_settings, one_among
 from stopwise.costs import Costs
 from stopwise.paper.classifiers import retrained_heart, retrained_pima
 from stopwise.paper.files import read_toml

@@ -12,11 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import (
-    fail,
-    names_settings,
-    whole_number,
-)
+from stopwise.checks import fail, names_settings, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import optimal_stages
 from stopwise.policies.contextual.glm import logistic

@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stopwise.checks import (
-    names_settings,
-    whole_number,
-)
+from stopwise.checks import names_settings, whole_number
 from stopwise.live.cascade import Cascade
 from stopwise.live.learner import Learner
 from stopwise.live.pairs import pair_list

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stopwise.checks import (
-    names_settings,
-    whole_number,
-)
+from stopwise.checks import names_settings, whole_number
 from stopwise.lazy import load
 from stopwise.live.observing.figures import Shown, figures_of
 

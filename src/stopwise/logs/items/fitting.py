@@ -10,14 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from stopwise.arrays import IntArray
-from stopwise.checks import (
-    StopwiseError,
-    fail,
-    names_options,
-    names_settings,
-    one_of,
-    whole_number,
-)
+from stopwise.checks import StopwiseError, fail, names_options, names_settings, one_of, whole_number
 from stopwise.costs import Costs
 from stopwise.logs.auditing.files import labels_in
 from stopwise.logs.auditing.label_codes import label_codes

@@ -21,12 +21,7 @@ from numpy.typing import NDArray
 
 from stopwise.agreement import partitions
 from stopwise.arrays import FloatArray, IntArray
-from stopwise.checks import (
-    StopwiseError,
-    fail,
-    finite_number,
-    whole_number,
-)
+from stopwise.checks import StopwiseError, fail, finite_number, whole_number
 from stopwise.costs import Costs
 from stopwise.decisions import stopping_is_best
 from stopwise.policies.per_item.logistic.columns import RowNumbers
