@@ -14,8 +14,7 @@ from stopwise.simulation.kernels.pairs import (
     exact_bounds,
 )
 from stopwise.simulation.kernels.patterns import Tables
-from stopwise.simulation.kernels.thompson.replication import Replication
-from stopwise.simulation.kernels.thompson.settings import JUMP_WALK
+from stopwise.simulation.kernels.thompson.settings import JUMP_WALK, ThompsonSettings
 from stopwise.simulation.kernels.thompson.walks import depth_distribution
 
 # A block beyond the first stage costs about as much as this many ordinary rounds.
@@ -27,20 +26,28 @@ _SETTLED = 1e-3
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def plan_block(replication: Replication, t: int, tried: NDArray[np.int64]) -> tuple[int, int]:
+def plan_block(
+    tables: Tables,
+    settings: ThompsonSettings,
+    pairs: Pairs,
+    bounds: Pairs,
+    low: NDArray[np.float64],
+    chances: NDArray[np.float64],
+    remaining: int,
+    tried: NDArray[np.int64],
+) -> tuple[int, int]:
     """The depth limit of the next block, and its budget: 0 where looks one by one are quicker.
 
-    `tried` holds, for every limit, the budget to try next. The bounds of the block are left in
-    `replication.bounds` and, for depths, in `replication.low`. Inlined where it is called: the
-    arrays of a replication take longer to hand over than a block to plan.
+    `tried` holds, for every limit, the budget to try next; `remaining` is how many rounds are left.
+    The bounds of the block are left in `bounds` and, for depths, in `low`. Inlined where it is
+    called, and handed its arrays one by one: to take them out of a replication takes longer than to
+    plan a block.
     """
-    pairs, bounds, low = replication.pairs, replication.bounds, replication.low
-    chances, settings = replication.chances, replication.settings
     limit = _choose_limit(pairs, chances)
     budget = tried[limit]
     worth_it = False
     if limit > 0:
-        remaining, beyond = replication.grid[-1] - t, 1.0 - chances[0]
+        beyond = 1.0 - chances[0]
         for _ in range(3):
             _bound_shallow(pairs, settings.walk, limit, budget * settings.temper, bounds)
             depth_distribution(bounds, pairs, limit, settings.walk, low)
@@ -56,7 +63,7 @@ def plan_block(replication: Replication, t: int, tried: NDArray[np.int64]) -> tu
         spared = 0.0
         for k in range(1, limit + 1):
             spared += chances[k]
-        worth_it = tight and expected * spared > _cost(replication.tables, limit)
+        worth_it = tight and expected * spared > _cost(tables, limit)
     return limit, budget if worth_it else 0 * budget
 
 

@@ -53,6 +53,7 @@ def run_one(
     """One replication; `table` receives the depth counts at every round of the grid."""
     replication = new_replication(tables, thresholds, settings, grid, state, rng, table)
     pairs, chances = replication.pairs, replication.chances
+    bounds, low = replication.bounds, replication.low
     tried = np.full(len(thresholds), 64, dtype=np.int64)
     horizon = grid[-1]
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
@@ -60,7 +61,9 @@ def run_one(
     while t < horizon:
         refresh(pairs)
         depth_distribution(pairs, pairs, 0, settings.walk, chances)
-        limit, budget = plan_block(replication, t, tried)
+        limit, budget = plan_block(
+            tables, settings, pairs, bounds, low, chances, horizon - t, tried
+        )
         if budget > 0:
             failed = 0
             t, at = run_block(replication, limit, budget, t, at)
