@@ -36,13 +36,6 @@ def next_class(
 
 
 @njit(cache=True, nogil=True)
-def write_counts(table: NDArray[np.int64], at: int, counts: NDArray[np.int64]) -> None:
-    """A row of the result. Assigning whole rows would compile shape errors for three seconds."""
-    for k in range(len(counts)):
-        table[at, k] = counts[k]
-
-
-@njit(cache=True, nogil=True, inline="always")
 def report_passed(
     grid: NDArray[np.int64],
     at: int,
@@ -53,10 +46,13 @@ def report_passed(
 ) -> int:
     """Write the rows of the grid up to round t, given that the latest rounds stopped at `depth`.
 
-    Returns the next place in the grid: at the end, the last one once more.
+    Returns the next place in the grid: at the end, the last one once more. Not inlined: within a
+    loop over looks numba would count references to all three arrays in every look.
     """
     while at < len(grid) and grid[at] <= t:
-        write_counts(table, at, counts)
+        # One by one: assigning whole rows would compile shape errors for three seconds.
+        for k in range(len(counts)):
+            table[at, k] = counts[k]
         table[at, depth] -= t - grid[at]
         at += 1
     return min(at, len(grid) - 1)

@@ -24,7 +24,8 @@ from stopwise.simulation.kernels.stream import (
     report_passed,
     rows_met,
 )
-from stopwise.simulation.kernels.thompson.replication import Replication
+from stopwise.simulation.kernels.thompson.parts import DepthReport, ShallowBounds
+from stopwise.simulation.kernels.thompson.settings import ThompsonSettings
 from stopwise.simulation.kernels.thompson.walks import depth_distribution, fill_depths
 
 # Shallow depths less likely than this join the unsure rounds, so that bulks need not be split.
@@ -33,27 +34,35 @@ _RARE = 1e-9
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def run_block(
-    replication: Replication, limit: int, budget: int, t: int, at: int
+    tables: Tables,
+    settings: ThompsonSettings,
+    pairs: Pairs,
+    bounds: ShallowBounds,
+    chances: NDArray[np.float64],
+    report: DepthReport,
+    state: RandomState,
+    rng: np.random.Generator,
+    limit: int,
+    budget: int,
+    t: int,
+    at: int,
 ) -> tuple[int, int]:
     """Run until `budget` rounds went beyond stage one, for which the bounds hold, or one is unsure.
 
     Returns the round that is over and the next place in the grid. Inlined where it is called: a
-    short block takes little longer to run than the arrays of a replication to hand over.
+    short block takes little longer to run than its arrays to hand over.
     """
-    tables, pairs, bounds = replication.tables, replication.pairs, replication.bounds
-    low, counts, table, grid = (
-        replication.low, replication.counts, replication.table, replication.grid,
-    )  # fmt: skip
+    grid, counts, table = report.grid, report.counts, report.table
+    low = bounds.low
     float_outputs, rows, cumulative = tables.float_outputs, tables.rows, tables.cumulative
-    walk, temper = replication.settings.walk, replication.settings.temper
-    state, rng = replication.state, replication.rng
+    walk, temper = settings.walk, settings.temper
     stages, by_rows, horizon = len(pairs), len(rows) > 0, grid[-1]
     share = np.zeros(limit + 1, dtype=np.int64)
     uncounted = np.zeros(limit + 1, dtype=np.int64)
     unsure = False
     words = words_of(state)
     while t < horizon and budget > 0 and not unsure:
-        fill_depths(bounds, pairs, limit, walk, low)
+        fill_depths(bounds.tails, pairs, limit, walk, low)
         main, shallow, mixed = _shallow_part(low, limit)
         mixed |= by_rows
         most = min(budget, horizon - t)
@@ -68,7 +77,7 @@ def run_block(
             if mixed:
                 part = min(bulk, grid[at] - t)
                 if by_rows:
-                    _deal_rows(replication, limit, t, part, share)
+                    _deal_rows(tables, pairs, rng, temper, low[: limit + 1], t, part, share)
                 else:
                     split(rng, part, low[: limit + 1], share)
                     if part - share[0] > budget:
@@ -100,7 +109,7 @@ def run_block(
             unsure = True
             _count_shallow(tables, pairs, rng, uncounted, temper)
             words, u = next_uniform(words)
-            depth = _unsure_depth(pairs, walk, low, replication.chances, u)
+            depth = _unsure_depth(pairs, walk, low, chances, u)
         if by_rows:
             k = rows[t % len(rows)]
         else:
@@ -141,25 +150,30 @@ def _shallow_part(low: NDArray[np.float64], limit: int) -> tuple[int, float, boo
 
 @njit(cache=True, nogil=True)
 def _deal_rows(
-    replication: Replication, limit: int, t: int, rounds: int, share: NDArray[np.int64]
+    tables: Tables,
+    pairs: Pairs,
+    rng: np.random.Generator,
+    temper: int,
+    shallow: NDArray[np.float64],
+    t: int,
+    rounds: int,
+    share: NDArray[np.int64],
 ) -> None:
     """Deal the shallow rounds of a round-robin stream out over their depths, into `share`.
 
     Its rows are known and each takes its depth independently, so every class splits on its own and
     its outputs are counted here.
     """
-    tables, low = replication.tables, replication.low[: limit + 1]
     share[:] = 0
-    of_class = np.empty(limit + 1, dtype=np.int64)
+    of_class = np.empty(len(shallow), dtype=np.int64)
     for k in range(len(tables.outputs)):
         met = rows_met(tables, k, t, rounds)
         if met:
-            split(replication.rng, met, low, of_class)
-            for depth in range(limit + 1):
+            split(rng, met, shallow, of_class)
+            for depth in range(len(shallow)):
                 share[depth] += of_class[depth]
                 if depth and of_class[depth]:
-                    times = of_class[depth] * replication.settings.temper
-                    observe_many(replication.pairs, tables.outputs, k, depth, times)
+                    observe_many(pairs, tables.outputs, k, depth, of_class[depth] * temper)
 
 
 @njit(cache=True, nogil=True)

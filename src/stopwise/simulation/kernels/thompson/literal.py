@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stopwise.simulation.kernels.patterns import Tables
 from stopwise.simulation.kernels.random import RandomState
 from stopwise.simulation.kernels.replications import runs_settings
-from stopwise.simulation.kernels.stream import next_class, write_counts
+from stopwise.simulation.kernels.stream import next_class, report_passed
 
 
 class LiteralSettings(NamedTuple):
@@ -58,6 +58,5 @@ def run_one(
                 else:
                     F[i, j] += 1.0
         counts[depth] += 1
-        if grid[at] == t + 1:
-            write_counts(table, at, counts)
-            at += 1
+        if t + 1 >= grid[at]:
+            at = report_passed(grid, at, t + 1, counts, table, depth)

@@ -10,19 +10,34 @@ from __future__ import annotations
 
 from numba import njit
 
-from stopwise.simulation.kernels.pairs import ABOVE, BELOW, anchor_due, observe
-from stopwise.simulation.kernels.random import keep_words, next_uniform, skip, words_of
+from stopwise.simulation.kernels.pairs import ABOVE, BELOW, Pairs, anchor_due, observe
+from stopwise.simulation.kernels.patterns import Tables
+from stopwise.simulation.kernels.random import (
+    RandomState,
+    keep_words,
+    next_uniform,
+    skip,
+    words_of,
+)
 from stopwise.simulation.kernels.stream import class_of, report_passed
-from stopwise.simulation.kernels.thompson.replication import Replication
-from stopwise.simulation.kernels.thompson.settings import STEP_WALK
+from stopwise.simulation.kernels.thompson.parts import DepthReport
+from stopwise.simulation.kernels.thompson.settings import STEP_WALK, ThompsonSettings
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def run_looks(replication: Replication, most_looks: int, t: int, at: int) -> tuple[int, int]:
+def run_looks(
+    tables: Tables,
+    settings: ThompsonSettings,
+    pairs: Pairs,
+    report: DepthReport,
+    state: RandomState,
+    most_looks: int,
+    t: int,
+    at: int,
+) -> tuple[int, int]:
     """A block with depth limit 0: skip to the next look beyond the first stage, step, repeat."""
-    tables, pairs, state = replication.tables, replication.pairs, replication.state
-    grid, counts, table = replication.grid, replication.counts, replication.table
-    walk, temper = replication.settings.walk, replication.settings.temper
+    grid, counts, table = report.grid, report.counts, report.table
+    walk, temper = settings.walk, settings.temper
     float_outputs, rows, cumulative = tables.float_outputs, tables.rows, tables.cumulative
     by_rows = len(rows) > 0
     last, horizon = len(pairs) - 1, grid[-1]

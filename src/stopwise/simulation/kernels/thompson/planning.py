@@ -14,6 +14,7 @@ from stopwise.simulation.kernels.pairs import (
     exact_bounds,
 )
 from stopwise.simulation.kernels.patterns import Tables
+from stopwise.simulation.kernels.thompson.parts import ShallowBounds
 from stopwise.simulation.kernels.thompson.settings import JUMP_WALK, ThompsonSettings
 from stopwise.simulation.kernels.thompson.walks import depth_distribution
 
@@ -30,8 +31,7 @@ def plan_block(
     tables: Tables,
     settings: ThompsonSettings,
     pairs: Pairs,
-    bounds: Pairs,
-    low: NDArray[np.float64],
+    bounds: ShallowBounds,
     chances: NDArray[np.float64],
     remaining: int,
     tried: NDArray[np.int64],
@@ -39,18 +39,17 @@ def plan_block(
     """The depth limit of the next block, and its budget: 0 where looks one by one are quicker.
 
     `tried` holds, for every limit, the budget to try next; `remaining` is how many rounds are left.
-    The bounds of the block are left in `bounds` and, for depths, in `low`. Inlined where it is
-    called, and handed its arrays one by one: to take them out of a replication takes longer than to
-    plan a block.
+    What bounds the block is left in `bounds`. Inlined where it is called.
     """
+    tails, low = bounds.tails, bounds.low
     limit = _choose_limit(pairs, chances)
     budget = tried[limit]
     worth_it = False
     if limit > 0:
         beyond = 1.0 - chances[0]
         for _ in range(3):
-            _bound_shallow(pairs, settings.walk, limit, budget * settings.temper, bounds)
-            depth_distribution(bounds, pairs, limit, settings.walk, low)
+            _bound_shallow(pairs, settings.walk, limit, budget * settings.temper, tails)
+            depth_distribution(tails, pairs, limit, settings.walk, low)
             unsure = 1.0
             for k in range(len(low)):
                 unsure -= low[k]

@@ -23,14 +23,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from stopwise.simulation.kernels.pairs import refresh
+from stopwise.simulation.kernels.pairs import new_pairs, refresh
 from stopwise.simulation.kernels.patterns import Tables
 from stopwise.simulation.kernels.random import RandomState
 from stopwise.simulation.kernels.replications import runs_settings
 from stopwise.simulation.kernels.thompson.blocks import run_block
 from stopwise.simulation.kernels.thompson.looks import run_looks
+from stopwise.simulation.kernels.thompson.parts import DepthReport, ShallowBounds
 from stopwise.simulation.kernels.thompson.planning import plan_block
-from stopwise.simulation.kernels.thompson.replication import new_replication
 from stopwise.simulation.kernels.thompson.settings import ThompsonSettings
 from stopwise.simulation.kernels.thompson.walks import depth_distribution
 
@@ -51,23 +51,24 @@ def run_one(
     table: NDArray[np.int64],
 ) -> None:
     """One replication; `table` receives the depth counts at every round of the grid."""
-    replication = new_replication(tables, thresholds, settings, grid, state, rng, table)
-    pairs, chances = replication.pairs, replication.chances
-    bounds, low = replication.bounds, replication.low
-    tried = np.full(len(thresholds), 64, dtype=np.int64)
-    horizon = grid[-1]
+    stages, horizon = len(thresholds), grid[-1]
+    pairs = new_pairs(thresholds, settings.prior_disagreed, settings.prior_agreed)
+    bounds = ShallowBounds(np.zeros_like(pairs), np.zeros(stages))
+    chances = np.zeros(stages)
+    report = DepthReport(grid, np.zeros(stages, dtype=np.int64), table)
+    tried = np.full(stages, 64, dtype=np.int64)
     # Typed: a literal 0 would have the functions below compiled once more for that type alone.
     t = at = failed = horizon * 0
     while t < horizon:
         refresh(pairs)
         depth_distribution(pairs, pairs, 0, settings.walk, chances)
-        limit, budget = plan_block(
-            tables, settings, pairs, bounds, low, chances, horizon - t, tried
-        )
+        limit, budget = plan_block(tables, settings, pairs, bounds, chances, horizon - t, tried)
         if budget > 0:
             failed = 0
-            t, at = run_block(replication, limit, budget, t, at)
+            t, at = run_block(
+                tables, settings, pairs, bounds, chances, report, state, rng, limit, budget, t, at
+            )
         else:
             looks = _PATIENCE << min(failed, _MOST_PATIENCE)
             failed += 1
-            t, at = run_looks(replication, looks, t, at)
+            t, at = run_looks(tables, settings, pairs, report, state, looks, t, at)
