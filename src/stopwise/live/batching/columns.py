@@ -121,7 +121,8 @@ def _coded(columns: Sequence[Any]) -> list[IntArray]:
             low = min(int(column.min()) for column in columns)
             high = max(int(column.max()) for column in columns)
             if -(2**62) <= low <= high < 2**62:
-                return [column.astype(np.int64, copy=False) - min(low, 0) for column in columns]
+                whole = [column.astype(np.int64, copy=False) for column in columns]
+                return whole if low >= 0 else [column - low for column in whole]
         if kinds == {_REAL}:
             _, codes = np.unique(np.concatenate([*columns]), return_inverse=True)
             ends = np.cumsum([len(column) for column in columns])[:-1]

@@ -275,11 +275,12 @@ class _ColumnRounds:
     def end(self) -> Batch:
         """Count them and give their answers."""
         codes = self.columns.codes()
-        costs = np.empty(len(self.depths))
-        for group in self.groups:
-            # All rows are taken as they are: copies of a whole batch would be most of the work.
-            rows = group.rows if len(self.groups) > 1 else slice(None)
-            costs[rows] = self.many.end(group.begun, codes[rows], group)
+        if len(self.groups) == 1:  # as it is: copies of a whole batch would be most of the work
+            costs = self.many.end(self.groups[0].begun, codes, self.groups[0])
+        else:
+            costs = np.empty(len(self.depths))
+            for group in self.groups:
+                costs[group.rows] = self.many.end(group.begun, codes[group.rows], group)
         answers = self.columns.answers()
 
         def single(at: int) -> Answer:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stopwise.costs import Costs
+from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.draws import RoundDraws
@@ -17,6 +17,10 @@ from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.settings import LearnerSettings
 from stopwise.policies.base import Policy
+from stopwise.problem import IntArray
+
+_FEW = 6
+"""Up to this many sums are compared one after the other."""
 
 
 class Chooser:
@@ -82,7 +86,7 @@ class Chooser:
         prices: Prices,
         deepest: int,
         size: int,
-    ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], list[float]]:
+    ) -> tuple[IntArray, list[float]]:
         """The depths of many rounds begun together, and the distribution they share.
 
         A policy with a clock is asked once, for the first of them; one that draws in its own
@@ -91,8 +95,22 @@ class Chooser:
         p = self.distribution(counters, tally, number, prices, deepest)
         sums = np.cumsum(p)
         u = self.draws.uniforms(sequence, size) * sums[-1]
-        depths = np.searchsorted(sums[:-1], u, side="right")
-        return depths.astype(np.int64, copy=False), p
+        return sums_reached(sums[:-1], u), p
+
+
+def sums_reached(sums: FloatArray, u: FloatArray) -> IntArray:
+    """How many of the rising sums each number has reached.
+
+    >>> sums_reached(np.array([0.25, 0.75]), np.array([0.1, 0.25, 0.9])).tolist()
+    [0, 1, 2]
+    """
+    if not 1 <= len(sums) <= _FEW:
+        return np.asarray(np.searchsorted(sums, u, side="right"), dtype=np.int64)
+    # For a few sums, comparisons of whole arrays take half the time.
+    reached: IntArray = (u >= sums[0]).astype(np.int8)
+    for value in sums[1:]:
+        reached += u >= value
+    return reached.astype(np.int64)
 
 
 def pick(p: Sequence[float], u: float) -> int:

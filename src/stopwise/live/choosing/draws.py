@@ -65,4 +65,7 @@ class RoundDraws:
 
     def _generator(self, kind: int, at: int) -> np.random.Generator:
         key = (self.writer, kind, at)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+        # What `default_rng` would make, without asking what it was given.
+        return np.random.Generator(
+            np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key))
+        )
