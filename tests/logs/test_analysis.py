@@ -54,6 +54,14 @@ def test_json_has_what_is_promised(log, tmp_path, cli):
     )
 
 
+def test_costs_are_the_same_bits_from_a_log_and_from_numbers():
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(stages(rng, 50, [0.3, 0.2, 0.1, 0.1]))
+    own = [0.02, 25.0, 41.0, 60.0]
+    found = analyze(frame, stages=frame.columns, costs=own, mistake_cost=3).to_dict()
+    assert found["cumulative_costs"] == list(Costs.from_stages(own).cumulative)
+
+
 def test_truth_never_reaches_the_verdict(log):
     """Whatever the column of truths holds, all but the score is the same."""
     plain = analyze(log, **GIVEN).to_dict()

@@ -116,10 +116,10 @@ def costs_of(
             rates = beyond.rates_high(tail)
             bounds = high * rates if alone else low * (1 - rates)
         kept_low, beyond_high = (None, bounds) if alone else (bounds, None)
-    called = np.eye(len(own)) if alone else np.tril(np.ones((len(own), len(own))))
+    through = own if alone else np.cumsum(own)
     # Called alone, a stage that often gives no answer may cost more than the next one. The next is
     # then taken to cost as much, which makes nothing certain that is not.
-    spent = np.maximum.accumulate(called @ own + beyond.costs(own, counts.billed).sum(axis=1))
+    spent = np.maximum.accumulate(through + beyond.costs(own, counts.billed).sum(axis=1))
     return Costs.from_cumulative(tuple(spent.tolist()), mistake_cost), CostBounds(
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
