@@ -210,6 +210,8 @@ def test_refusals_and_answers_of_a_real_process(file, tmp_path):
 def test_refused_commands():
     assert_refused(run("problem"), "Missing argument 'PROBLEM.json'")
     assert_refused(run("nonsense"), "No such command 'nonsense'")
+    assert_refused(run("live", "staus", "rounds.jsonl"), "action: got 'staus'", "mean 'status'?")
+    assert_refused(run("keys", "lst", "service.toml"), "action: got 'lst'", "mean 'list'?")
 
 
 PACKAGE = '''

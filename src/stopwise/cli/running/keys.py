@@ -31,12 +31,11 @@ def command(
     A key is shown once, when it is made; the service keeps its hash alone. Scopes: **infer** asks
     cascades, **read** sees figures and pages, **label** gives labels, **admin** does everything.
     """
-    from stopwise.checks import StopwiseError, fail
+    from stopwise.checks import StopwiseError, one_of
     from stopwise.cli.shared.needs import need_service
     from stopwise.cli.shared.output import print_json
 
-    if action not in ("create", "list", "revoke"):
-        raise fail("action", action, "create, list or revoke")
+    one_of("action", action, ("create", "list", "revoke"))
     need_service()
     from stopwise.service.config.reading import read_config
     from stopwise.service.database.connection import open_database

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
-class Action(StrEnum):
-    """What to do with the file."""
-
-    status = "status"
-    repair = "repair"
-
-
 def command(
-    action: Annotated[Action, typer.Argument(help="**status** only reads; **repair** changes it.")],
+    action: Annotated[str, typer.Argument(help="**status** only reads; **repair** changes it.")],
     file: Annotated[Path, typer.Argument(help="A log of rounds, a SQLite store or a snapshot.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
@@ -30,14 +22,16 @@ def command(
 
     **stopwise live status rounds.jsonl**
     """
+    from stopwise.checks import one_of
     from stopwise.live.stores.inspecting import inspect, repair
 
-    done = repair(file) if action is Action.repair else []
+    one_of("action", action, ("status", "repair"))
+    done = repair(file) if action == "repair" else []
     status = inspect(file)
     if as_json:
         typer.echo(json.dumps({**asdict(status), "repaired": done}))
     else:
         for line in [*done, str(status)]:
             typer.echo(line)
-    if status.problems and action is Action.status:
+    if status.problems and action == "status":
         raise typer.Exit(1)
