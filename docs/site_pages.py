@@ -20,7 +20,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 DOCS = Path(__file__).parent
-ROOMS = ("policies", "logs", "live", "estimating", "paper", "theory")
+ROOMS = ("policies", "logs", "live", "estimating", "paper", "theory", "simulation", "bench")
 """The rooms whose names are public, beside those of `stopwise` itself."""
 IMPORTED = ("service.client",)
 """Rooms that the front door does not load: they are imported by their own name."""

@@ -19,6 +19,7 @@ from stopwise.checks import (
     finite_number,
     known_names,
     known_version,
+    number_within,
     parse_json_object,
     positive_number,
     whole_number,
@@ -40,6 +41,27 @@ def test_no_finite_number(value):
 def test_not_positive(value):
     with pytest.raises(StopwiseError, match=r"alpha: got .*, but need a number above 0"):
         positive_number("alpha", value)
+
+
+@given(
+    st.floats(-3, 3),
+    st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(("least", "most", "above", "below"), st.integers(-3, 3))
+    ),
+)
+def test_a_number_within_a_range(value, ends):
+    """Against the four comparisons one by one; an end that is not given does not count."""
+    held = {
+        "least": float.__ge__,
+        "most": float.__le__,
+        "above": float.__gt__,
+        "below": float.__lt__,
+    }
+    if all(held[name](value, float(end)) for name, end in ends.items()):
+        assert number_within("share", value, "a number in the range", **ends) == value
+    else:
+        with pytest.raises(StopwiseError, match=r"share: got .*, but need a number in the range"):
+            number_within("share", value, "a number in the range", **ends)
 
 
 @pytest.mark.parametrize("value", [np.int64(7), 7.0, np.float32(7), 7])

@@ -29,7 +29,7 @@ def test_what_is_computed_once_cannot_be_changed():
         ([0.5], 1, "costs: got [0.5], but need at least two stages"),
         ([], 1, "costs: got [], but need at least two stages"),
         ([0.5, 0.4], 1, "costs[1]: got 0.4, but need a cumulative cost of at least 0.5"),
-        ([-0.1, 0.4], 1, "costs[0]: got -0.1, but need a cost of 0 or more"),
+        ([-0.1, 0.4], 1, "costs[0]: got -0.1, but need a finite number of 0 or more"),
         ([0, float("nan")], 1, "costs[1]: got nan, but need a finite number of 0 or more"),
         ([0, float("inf")], 1, "costs[1]: got inf"),
         ([0, 10**5000], 1, "costs[1]: got a number of thousands of digits"),
@@ -56,7 +56,7 @@ def test_refusals(cumulative, mistake_cost, message):
 
 
 def test_refusals_of_stage_costs():
-    with pytest.raises(StopwiseError, match=r"costs\[1\]: got -1.0, but need a cost of 0 or more"):
+    with pytest.raises(StopwiseError, match=r"costs\[1\]: got -1, but need a finite number of 0"):
         Costs.from_stages([2, -1])
     with pytest.raises(StopwiseError, match=r"costs\[1\]: got inf"):
         Costs.from_stages([1e308, 1e308])

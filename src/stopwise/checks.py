@@ -78,16 +78,38 @@ def finite_number(field: str, value: object, accepted: str = "a finite number") 
     return number
 
 
-def positive_number(field: str, value: object) -> float:
+def number_within(
+    field: str,
+    value: object,
+    accepted: str,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> float:
+    """Return `value` as a float in a range; what is `above` or `below` leaves that end out.
+
+    >>> number_within("level", 0.9, "a number from 0.5 to 1, but not 1", least=0.5, below=1)
+    0.9
+    >>> number_within("level", 1, "a number from 0.5 to 1, but not 1", least=0.5, below=1)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: level: got 1, but need a number from 0.5 to 1, but not 1
+    """
+    number = finite_number(field, value, accepted)
+    if not (least <= number <= most and above < number < below):
+        raise fail(field, value, accepted)
+    return number
+
+
+def positive_number(field: str, value: object, accepted: str = "a number above 0") -> float:
     """Return `value` as a float above 0.
 
     >>> positive_number("alpha", 2)
     2.0
     """
-    number = finite_number(field, value, "a number above 0")
-    if number <= 0:
-        raise fail(field, value, "a number above 0")
-    return number
+    return number_within(field, value, accepted, above=0)
 
 
 def whole_number(field: str, value: object, *, least: int | None) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from stopwise.arrays import FloatArray as FloatArray
-from stopwise.checks import fail, finite_number, names_settings, positive_number
+from stopwise.checks import fail, names_settings, number_within, positive_number
 
 Calls = Literal["cascade", "alone"]
 """How stages are called: in a *cascade* each needs those before it, *alone* none does."""
@@ -56,12 +56,10 @@ class Costs:
                 "costs", unnamed[0],
                 "Costs.from_stages(...) for each stage's own costs, or Costs.from_cumulative(...)",
             )  # fmt: skip
-        values = _number_list("costs", cumulative)
+        values = _cost_list(cumulative)
         if len(values) < 2:
             raise fail("costs", values, "at least two stages")
         for stage, value in enumerate(values):
-            if value < 0:
-                raise fail(f"costs[{stage}]", value, "a cost of 0 or more")
             if stage and value < values[stage - 1]:
                 raise fail(
                     f"costs[{stage}]", value,
@@ -92,11 +90,7 @@ class Costs:
         >>> Costs.from_stages([1, 2]).cumulative
         (1.0, 3.0)
         """
-        values = _number_list("costs", costs)
-        for stage, value in enumerate(values):
-            if value < 0:
-                raise fail(f"costs[{stage}]", value, "a cost of 0 or more")
-        return cls(cumulative=tuple(accumulate(values)), mistake_cost=mistake_cost)
+        return cls(cumulative=tuple(accumulate(_cost_list(costs))), mistake_cost=mistake_cost)
 
     @property
     def stage_count(self) -> int:
@@ -155,15 +149,15 @@ def check_costs(costs: object) -> Costs:
     return costs
 
 
-def _number_list(field: str, values: Any) -> list[float]:
+def _cost_list(values: Any) -> list[float]:
     accepted = "a list of numbers, one for each stage"
     if isinstance(values, (str, bytes, Mapping, Set)):  # text is no list, the others have no order
-        raise fail(field, values, accepted)
+        raise fail("costs", values, accepted)
     try:
         items = list(values)
     except TypeError:
-        raise fail(field, values, accepted) from None
+        raise fail("costs", values, accepted) from None
     return [
-        finite_number(f"{field}[{stage}]", value, "a finite number of 0 or more")
+        number_within(f"costs[{stage}]", value, "a finite number of 0 or more", least=0)
         for stage, value in enumerate(items)
     ]

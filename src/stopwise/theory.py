@@ -7,14 +7,42 @@ as text that the report of `stopwise reproduce` prints too.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stopwise.checks import StopwiseError, fail, finite_number, names_settings, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    fail,
+    finite_number,
+    names_settings,
+    number_within,
+    one_of,
+    positive_number,
+    whole_number,
+)
 from stopwise.costs import FloatArray
+from stopwise.lazy import lazy_names
 from stopwise.problem import Problem
+
+__all__ = [
+    "ALPHA",
+    "DOUBT_SMALL_MARGINS",
+    "DOUBT_TRANSITIVITY",
+    "beta_cdf",
+    "kl",
+    "kl_step",
+    "kl_step_bound",
+    "pinsker",
+    "share_bounds",
+    "theorem1_bound",
+    "theorem2_bound",
+    "uss_ucb_bound",
+]
+
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
+    __getattr__, __dir__ = lazy_names(__name__, {})
 
 DOUBT_TRANSITIVITY = (
     "Theorem 1 and Theorem 2 assume that the sampled preferences of a round are transitive. USS-TS"
@@ -156,9 +184,7 @@ def theorem1_bound(problem: Problem, rounds: ArrayLike, *, epsilon: float = 0.1)
     array([16.6, 22.1])
     """
     times = _rounds(rounds)
-    epsilon = finite_number("epsilon", epsilon, "a number above 0")
-    if epsilon <= 0:
-        raise fail("epsilon", epsilon, "a number above 0")
+    epsilon = positive_number("epsilon", epsilon)
     _need_weak_dominance(problem)
     best = problem.optimal_stage
     slope = 0.0
@@ -190,15 +216,11 @@ def theorem2_bound(
     """
     stages = whole_number("stages", stages, least=2)
     times = _rounds(rounds)
-    alpha = finite_number("alpha", alpha, "a number above 0")
-    if alpha <= 0:
-        raise fail("alpha", alpha, "a number above 0")
+    alpha = positive_number("alpha", alpha)
     logs = np.log(times)
-    if dominance == "strong":
+    if one_of("dominance", dominance, ("strong", "weak")) == "strong":
         return np.asarray(2 * np.sqrt(alpha * stages * times * logs))
-    if dominance == "weak":
-        return np.asarray(2 * np.cbrt(6 * alpha * stages * logs) * np.cbrt(times) ** 2)
-    raise fail("dominance", dominance, "'strong' or 'weak'")
+    return np.asarray(2 * np.cbrt(6 * alpha * stages * logs) * np.cbrt(times) ** 2)
 
 
 @names_settings
@@ -218,9 +240,7 @@ def uss_ucb_bound(problem: Problem, rounds: ArrayLike, *, alpha: float = 0.51) -
     from scipy.special import digamma, zeta
 
     times = _rounds(rounds)
-    alpha = finite_number("alpha", alpha, "0.5 or more")
-    if alpha < 0.5:
-        raise fail("alpha", alpha, "0.5 or more")
+    alpha = number_within("alpha", alpha, "0.5 or more", least=0.5)
     _need_weak_dominance(problem)
     if alpha == 0.5:
         series = digamma(times + 1) + np.euler_gamma
@@ -267,7 +287,5 @@ def _step(x: float, z: float, epsilon: float) -> tuple[float, float, float]:
     x, z = finite_number("x", x), finite_number("z", z)
     if not 0 < x < z < 1:
         raise fail("x, z", (x, z), "two probabilities with 0 < x < z < 1")
-    epsilon = finite_number("epsilon", epsilon)
-    if not 0 < epsilon < 1:
-        raise fail("epsilon", epsilon, "a number between 0 and 1")
-    return x, z, epsilon
+    accepted = "a number between 0 and 1"
+    return x, z, number_within("epsilon", epsilon, accepted, above=0, below=1)

@@ -130,7 +130,10 @@ REFUSED = [
     (changed(costs=[0, 0.1, 0.2]), "patterns[0].outputs: got [0, 0], but need 3 outputs"),
     (changed(costs=[0, math.nan]), "costs[1]: got nan"),
     (changed(costs=[0, 10**400]), "costs[1]: got 1000"),
-    (changed(costs=[1, -0.5], cumulative=False), "costs[1]: got -0.5, but need a cost of 0 or"),
+    (
+        changed(costs=[1, -0.5], cumulative=False),
+        "costs[1]: got -0.5, but need a finite number",
+    ),
     (changed(costs=[1e308, 1e308], cumulative=False), "costs[1]: got inf"),
     (changed(costs={"a": 1}), "costs: got {'a': 1}, but need a list of numbers"),
     (changed(cumulative=1), "cumulative: got 1, but need true or false"),

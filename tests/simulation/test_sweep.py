@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -188,16 +189,56 @@ def test_example_of_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     shown = run(command[1:])
     assert "16 cells (0 were done before) in results/sweep.parquet" in shown
     space: dict[str, Any] = {}
-    exec(blocks["python"], space)
+    of_files, of_python = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(of_files, space)
     assert len(space["best"]) == 4 * 2
     documented = re.findall(r"^\| (`.*?`) \|", page, flags=re.MULTILINE)
     names = [name for cell in documented for name in re.findall(r"`(\w+)`", cell)]
     assert set(names) == set(space["table"].columns)
+    mpl.use("agg")
+    exec(of_python, space)
+    assert space["result"].to_frame().columns == space["table"].columns
+    assert len(space["result"].to_frame()) == 2 * 2 * 2
+
+
+PROBLEMS = {"bsc 1": instance("bsc-1")}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"problems": {}}, "problems: got {}, but need problems by name"),
+        ({"problems": {"a": "bsc-1"}}, r"problems\['a'\]: got 'bsc-1', but need a Problem"),
+        ({"policies": "uss-ts"}, "policies: got 'uss-ts', but need a list of texts"),
+        ({"policies": ["uss-tsx"]}, "policy: got 'uss-tsx'"),
+        ({"policies": []}, r"policies: got \[\], but need a list of texts"),
+        ({"horizons": 100}, "horizons: got 100, but need a list of whole numbers"),
+        ({"horizons": [0]}, r"horizons\[0\]: got 0, but need a whole number, 1 or more"),
+        ({"seeds": [1, 1]}, "seeds: got 1, but need each only once"),
+        ({"replications": 0}, "replications: got 0"),
+        ({"stream": "round"}, "bsc 1: stream: got 'round'"),
+        ({"engine": "quick"}, "engine: got 'quick'"),
+        ({"seed": [1]}, "unknown setting 'seed'; did you mean 'seeds'"),
+    ],
+)
+def test_a_sweep_made_in_python_is_checked_like_a_file(given, message):
+    whole = {"problems": PROBLEMS, "policies": ["uss-ts"], "horizons": [50]}
+    with pytest.raises(StopwiseError, match=message):
+        Sweep(**{**whole, **given})
+
+
+def test_a_sweep_made_in_python_is_that_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "bsc 1").write_text(PROBLEMS["bsc 1"].to_json())
+    lines = ['problems = ["bsc 1"]', 'policies = ["uss-ts"]', "horizons = [50, 20]"]
+    made = Sweep(PROBLEMS, ("uss-ts",), (50, 20))
+    assert read_sweep("\n".join(lines), str(tmp_path)).form() == made.form()
+    made = Sweep(PROBLEMS, ["fixed"], [20], replications=2)
+    assert len(run_sweep(made, str(tmp_path / "out")).to_frame()) == 1
+    with pytest.raises(StopwiseError, match=r"grid: got 'grid\.toml', but need a Sweep"):
+        run_sweep("grid.toml", tmp_path / "other")
 
 
 def test_a_result_shows_itself(folder: Path) -> None:
-    import matplotlib as mpl
-
     mpl.use("agg")
     result = run_sweep(read(folder), folder / "out")
     table = result.to_frame()

@@ -23,7 +23,12 @@ SMALLEST_MARGIN, LARGEST_MARGIN = 0.003, 0.15
 
 @dataclass(frozen=True)
 class BenchInstance:
-    """A problem with a name, and whether parameters may be chosen on it."""
+    """A problem with a name, and whether parameters may be chosen on it.
+
+    >>> instance = make_family("strong", 5, seed=1)[0]
+    >>> instance.name, instance.for_choosing, instance.problem.strong_dominance
+    ('strong-000 (K=2, stage 0)', True, True)
+    """
 
     name: str
     family: str

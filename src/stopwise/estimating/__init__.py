@@ -17,10 +17,13 @@ np.True_
 array([2, 1, 0])
 """
 
+from typing import TYPE_CHECKING
+
 from stopwise.estimating.consensus import Consensus, consensus, plurality, vote_shares
 from stopwise.estimating.dependence import Dependence, dependence
 from stopwise.estimating.estimate import Estimate, answer_probabilities, estimate
 from stopwise.estimating.from_pairs import PairEstimate, by_rule_of_thumb, estimate_from_pairs
+from stopwise.lazy import lazy_names
 
 __all__ = [
     "Consensus",
@@ -36,3 +39,6 @@ __all__ = [
     "plurality",
     "vote_shares",
 ]
+
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
+    __getattr__, __dir__ = lazy_names(__name__, {})

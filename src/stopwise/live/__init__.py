@@ -1,5 +1,8 @@
 """Live cascades: real stages, called only when needed, learning as they run."""
 
+from typing import TYPE_CHECKING
+
+from stopwise.lazy import lazy_names
 from stopwise.live.batching.answers import Answers, AsyncAnswers
 from stopwise.live.batching.batch import Batch
 from stopwise.live.calling.errors import (
@@ -103,3 +106,6 @@ __all__ = [
     "stage",
     "tool_call",
 ]
+
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
+    __getattr__, __dir__ = lazy_names(__name__, {})

@@ -66,4 +66,5 @@ __all__ = [
     "simulate_audit",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _WHERE)
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)

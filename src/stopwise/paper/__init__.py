@@ -39,4 +39,5 @@ __all__ = [
     "problem",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _WHERE)
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)

@@ -11,7 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, fail, finite_number, names_fields, whole_number
+from stopwise.checks import (
+    StopwiseError,
+    names_fields,
+    number_within,
+    positive_number,
+    whole_number,
+)
 from stopwise.costs import Costs, FloatArray
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy, certain_depth
@@ -116,10 +122,8 @@ class _Voi(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if finite_number("kappa", self.kappa, "a number above 0") <= 0:
-            raise fail("kappa", self.kappa, "a number above 0")
-        if finite_number("rho0", self.rho0, "a number, 0 or more") < 0:
-            raise fail("rho0", self.rho0, "a number, 0 or more")
+        positive_number("kappa", self.kappa)
+        number_within("rho0", self.rho0, "a number, 0 or more", least=0)
 
     def excess(self, evidence: Evidence) -> float:
         """What an unneeded look costs beyond its margin, as a share of the disagreement: rho.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stopwise.arrays import FloatArray
 from stopwise.arrays import IntArray as IntArray
-from stopwise.checks import StopwiseError, fail, finite_number, known_names
+from stopwise.checks import StopwiseError, fail, known_names, number_within
 
 LabelTuple = tuple[Hashable, ...]
 
@@ -44,9 +44,7 @@ def code_patterns(
                 f"{stage_count} outputs, one for each cost",
             )  # fmt: skip
         accepted = "a probability between 0 and 1"
-        weight = finite_number(f"patterns[{at}].p", p, accepted)
-        if not 0 <= weight <= 1:
-            raise fail(f"patterns[{at}].p", p, accepted)
+        weight = number_within(f"patterns[{at}].p", p, accepted, least=0, most=1)
         key = (
             _code(codes, f"patterns[{at}].truth", truth),
             *(_code(codes, f"patterns[{at}].outputs", value) for value in outputs),

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stopwise.arrays import BoolArray, FloatArray
-from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.checks import StopwiseError, fail, number_within
 from stopwise.problem.rates_search import search_sets, set_columns
 
 ENUMERATE_UP_TO = 10
@@ -69,10 +69,7 @@ def joint_from_rates(
 
 
 def _rate(field: str, value: object) -> float:
-    number = finite_number(field, value, "a rate between 0 and 1")
-    if not 0 <= number <= 1:
-        raise fail(field, value, "a rate between 0 and 1")
-    return number
+    return number_within(field, value, "a rate between 0 and 1", least=0, most=1)
 
 
 def _check_pair(i: int, j: int, errors: list[float], disagreement: float) -> None:

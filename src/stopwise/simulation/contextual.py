@@ -74,7 +74,14 @@ class ContextualProblem:
 
 @dataclass(frozen=True)
 class ContextualRun:
-    """One run: the depth of every round, and the expected regret up to it, in mistakes."""
+    """One run: the depth of every round, and the expected regret up to it, in mistakes.
+
+    >>> from stopwise.policies import UssPd
+    >>> problem = ContextualProblem(((0.0, 4.0),), Costs.from_cumulative((0.0, 0.5)))
+    >>> run = simulate_contextual(problem, UssPd(), 50)
+    >>> len(run.depths), bool((np.diff(run.regret) >= 0).all())
+    (50, True)
+    """
 
     depths: IntArray
     regret: FloatArray

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Mean regret after a number of rounds, with its 95 % interval."""
+    """Mean regret after a number of rounds, with its 95 % interval.
+
+    >>> import stopwise as sw
+    >>> result = sw.simulate(sw.paper.problem("pima", 3), "uss-ts", horizon=100, replications=10)
+    >>> point = result.curve[-1]
+    >>> point.round, point.ci_low < point.mean < point.ci_high
+    (100, True)
+    """
 
     round: int
     mean: float
@@ -30,7 +37,14 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Regret:
-    """Regret at the horizon over all replications: mean, 95 % interval, quantiles."""
+    """Regret at the horizon over all replications: mean, 95 % interval, quantiles.
+
+    >>> import stopwise as sw
+    >>> result = sw.simulate(sw.paper.problem("pima", 3), "uss-ts", horizon=100, replications=10)
+    >>> regret = result.regret
+    >>> regret.ci_low < regret.mean < regret.ci_high, regret.q05 < regret.q50 < regret.q95
+    (True, True)
+    """
 
     mean: float
     ci_low: float
@@ -137,13 +151,24 @@ class Simulation:
     stages: tuple[str, ...]
 
     def to_frame(self) -> polars.DataFrame:
-        """The curve as a polars frame: round, mean regret and its 95 % interval."""
+        """The curve as a polars frame: round, mean regret and its 95 % interval.
+
+        >>> import stopwise as sw
+        >>> result = sw.simulate(sw.paper.problem("pima", 3), "fixed", horizon=100, replications=3)
+        >>> result.to_frame().columns
+        ['round', 'mean', 'ci_low', 'ci_high']
+        """
         return frame([_without_nan(vars(point)) for point in self.curve])
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Mean regret over rounds with its 95 % interval, on matplotlib axes.
 
         Give the axes of one result to the next to compare policies.
+
+        >>> import stopwise as sw
+        >>> result = sw.simulate(sw.paper.problem("pima", 3), "fixed", horizon=100, replications=3)
+        >>> result.plot().get_ylabel()
+        'mean regret (mistakes)'
         """
         ax = new_axes(ax)
         rounds = [point.round for point in self.curve]
@@ -180,7 +205,13 @@ class Simulation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What `stopwise simulate --json` prints; an interval of one replication is null."""
+        """What `stopwise simulate --json` prints; an interval of one replication is null.
+
+        >>> import stopwise as sw
+        >>> result = sw.simulate(sw.paper.problem("pima", 3), "fixed", horizon=100, replications=3)
+        >>> result.to_dict()["policy"], result.to_dict()["horizon"]
+        ('fixed', 100)
+        """
         return {
             "policy": self.policy,
             "horizon": self.horizon,

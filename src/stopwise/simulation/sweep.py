@@ -37,6 +37,12 @@ class SweepResult:
 
     Attributes:
         path: the Parquet file that holds it.
+
+    >>> import stopwise as sw, tempfile
+    >>> sweep = sw.Sweep({"pima 3": sw.paper.problem("pima", 3)}, ["fixed"], [10, 20])
+    >>> result = sw.run_sweep(sweep, tempfile.mkdtemp())
+    >>> result.to_frame()["horizon"].to_list()
+    [10, 20]
     """
 
     path: Path
@@ -84,7 +90,7 @@ class SweepResult:
 @names_settings
 def run_sweep(
     grid: Sweep,
-    out: Path,
+    out: str | Path,
     *,
     jobs: int = 1,
     backend: Backend = "auto",
@@ -99,17 +105,15 @@ def run_sweep(
         progress: called with (replications done, replications in all), over the whole sweep.
         finished: called with (cell, cells done, cells in all) after each cell.
 
-    >>> import tempfile
-    >>> lines = ["problems = ['one']", "policies = ['fixed:stage=0']", "horizons = [10]"]
-    >>> from stopwise import Costs, Problem
-    >>> costs = Costs.from_cumulative((0.0, 0.1))
-    >>> problem = Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> sweep = read_sweep(chr(10).join(lines), folder, lambda name: problem)
-    >>> result = run_sweep(sweep, folder / "out")
-    >>> result.to_frame()["regret_mean"].round(6).to_list()
-    [1.0]
+    >>> import stopwise as sw, tempfile
+    >>> sweep = sw.Sweep({"pima 3": sw.paper.problem("pima", 3)}, ["uss-ts", "uss-ucb"], [100])
+    >>> result = run_sweep(sweep, tempfile.mkdtemp())
+    >>> result.to_frame().select("policy", "horizon", "replications").rows()
+    [('uss-ts', 100, 500), ('uss-ucb', 100, 500)]
     """
+    if not isinstance(grid, Sweep):
+        raise fail("grid", grid, "a Sweep, such as sw.Sweep(problems, policies, horizons)")
+    out = Path(out)
     polars = load("sweep: writing Parquet", "polars")
     _claim(grid, out)
     cells = grid.cells
@@ -145,15 +149,14 @@ def _claim(grid: Sweep, out: Path) -> None:
     if mark.exists():
         if mark.read_text(encoding="utf-8") != wanted:
             raise StopwiseError(
-                f"{out}: holds the results of another grid; give another folder with --out,"
-                " or remove this one"
+                f"{out}: holds the results of another grid; give another folder, or remove this one"
             )
         for pattern in ("**/*.part", "**/.*.tmp"):  # what a killed run, of any version, left
             for rest in out.glob(pattern):
                 rest.unlink()
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise StopwiseError(f"{out}: is not empty and holds no sweep; give another with --out")
+        raise StopwiseError(f"{out}: is not empty and holds no sweep; give another folder")
     (out / "cells").mkdir(parents=True, exist_ok=True)
     write_whole(mark, wanted)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -43,29 +43,52 @@ class Cell:
 @names_fields
 @dataclass(frozen=True)
 class Sweep:
-    """What GRID.toml asks for, checked and complete.
+    """What a sweep runs: every policy on every problem, at every horizon, with every seed.
 
-    Attributes:
+    Args:
         problems: by the name under which they stand in the table.
+        policies: names, with settings after a colon: `"uss-ucb:alpha=0.51"`.
+        horizons: rounds in a replication.
+        seeds: each of them is a simulation of its own.
         replications: the same for every cell.
+        stream: "independent" draws, or "round-robin" over the rows of the problems.
+        engine: "auto", "fast" or "reference".
 
-    >>> from pathlib import Path
     >>> import stopwise as sw
-    >>> costs = sw.Costs.from_stages((0.0, 0.1))
-    >>> problem = sw.Problem.from_rates([0.3, 0.1], [[0, 0.2], [0.2, 0]], costs)
-    >>> lines = ["problems = ['one']", "policies = ['uss-ts', 'uss-ucb']", "horizons = [10, 100]"]
-    >>> sweep = sw.read_sweep(chr(10).join(lines), Path(), lambda name: problem)
-    >>> len(sweep.cells), sweep.cells[0].policy, sweep.cells[0].horizon
-    (4, 'uss-ts', 10)
+    >>> problems = {"pima 3": sw.paper.problem("pima", 3)}
+    >>> sweep = sw.Sweep(problems, ["uss-ts", "uss-ucb"], [10, 100], replications=20)
+    >>> len(sweep.cells), sweep.cells[0]
+    (4, Cell(problem='pima 3', policy='uss-ts', horizon=10, seed=0))
     """
 
-    problems: dict[str, Problem]
-    policies: tuple[str, ...]
-    horizons: tuple[int, ...]
-    seeds: tuple[int, ...]
-    replications: int
-    stream: Stream
-    engine: EngineName
+    problems: Mapping[str, Problem]
+    policies: Sequence[str]
+    horizons: Sequence[int]
+    seeds: Sequence[int] = (0,)
+    replications: int = 500
+    stream: Stream = "independent"
+    engine: EngineName = "auto"
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        labels = [make_policy(text).label() for text in _texts("policies", self.policies)]
+        put("policies", _distinct("policies", labels))
+        put("horizons", _numbers("horizons", self.horizons, least=1))
+        put("seeds", _numbers("seeds", self.seeds, least=0))
+        put("replications", whole_number("replications", self.replications, least=1))
+        check_engine(self.engine)
+        if not isinstance(self.problems, Mapping) or not self.problems:
+            raise fail("problems", self.problems, "problems by name, such as {'one': problem}")
+        put("problems", dict(self.problems))
+        for name, problem in self.problems.items():
+            if not isinstance(problem, Problem):
+                raise fail(f"problems[{name!r}]", problem, "a Problem")
+            try:
+                check_stream(problem, self.stream)
+            except StopwiseError as error:
+                raise StopwiseError(f"{name}: {error}") from None
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -96,61 +119,53 @@ def digest(problem: Problem) -> str:
 
 @names_settings
 def read_sweep(
-    text: str, folder: Path, named: Callable[[str], Problem | None] = lambda name: None
+    text: str,
+    folder: str | Path = "",
+    named: Callable[[str], Problem | None] = lambda name: None,
 ) -> Sweep:
-    """Read GRID.toml; paths and patterns of problem files are relative to `folder`.
+    r"""Read what stands in GRID.toml; a `Sweep` itself needs no file.
 
     Args:
+        folder: what paths and patterns of problem files are relative to.
         named: gives the problem of a name that is no file, or None if it knows none.
 
-    >>> read_sweep("policies = ['uss-ts']", Path("."))
-    Traceback (most recent call last):
-    ...
-    stopwise.checks.StopwiseError: grid: the field 'problems' is missing
+    >>> import stopwise as sw
+    >>> text = 'problems = ["pima 3"]\npolicies = ["uss-ts"]\nhorizons = [100]'
+    >>> read_sweep(text, named=lambda name: sw.paper.problem("pima", 3)).replications
+    500
     """
     form = parse_toml("grid", text)
     known_names("grid", form, _KEYS)
     for key in ("problems", "policies", "horizons"):
         if key not in form:
             raise StopwiseError(f"grid: the field {key!r} is missing")
-    labels = [make_policy(text).label() for text in _texts(form, "policies")]
-    grid = Sweep(
-        problems=_read_problems(_texts(form, "problems"), folder, named),
-        policies=_distinct("policies", labels),
-        horizons=_numbers(form, "horizons", least=1),
-        seeds=_numbers({"seeds": [0], **form}, "seeds", least=0),
-        replications=whole_number("replications", form.get("replications", 500), least=1),
-        stream=form.get("stream", "independent"),
-        engine=check_engine(form.get("engine", "auto")),
-    )
-    for name, problem in grid.problems.items():
-        try:
-            check_stream(problem, grid.stream)
-        except StopwiseError as error:
-            raise StopwiseError(f"{name}: {error}") from None
-    return grid
+    problems = _read_problems(_texts("problems", form["problems"]), Path(folder), named)
+    return Sweep(**{**form, "problems": problems})
 
 
-def _texts(form: dict[str, Any], key: str) -> list[str]:
-    values = form[key]
-    if not isinstance(values, list) or not values or not all(isinstance(v, str) for v in values):
-        raise fail(key, values, "a list of texts, at least one")
-    return values
+def _texts(field: str, values: Any) -> list[str]:
+    given = _listed(field, values, "a list of texts, at least one")
+    if not all(isinstance(value, str) for value in given):
+        raise fail(field, values, "a list of texts, at least one")
+    return given
 
 
-def _numbers(form: dict[str, Any], key: str, *, least: int) -> tuple[int, ...]:
-    values = form[key]
-    if not isinstance(values, list) or not values:
-        raise fail(key, values, "a list of whole numbers, at least one")
-    return _distinct(
-        key, [whole_number(f"{key}[{at}]", v, least=least) for at, v in enumerate(values)]
-    )
+def _numbers(field: str, values: Any, *, least: int) -> tuple[int, ...]:
+    given = _listed(field, values, "a list of whole numbers, at least one")
+    numbers = (whole_number(f"{field}[{at}]", v, least=least) for at, v in enumerate(given))
+    return _distinct(field, tuple(numbers))
 
 
-def _distinct(key: str, values: Sequence[T]) -> tuple[T, ...]:
+def _listed(field: str, values: Any, accepted: str) -> list[Any]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
+        raise fail(field, values, accepted)
+    return list(values)
+
+
+def _distinct(field: str, values: Sequence[T]) -> tuple[T, ...]:
     for value in values:
         if values.count(value) > 1:
-            raise fail(key, value, "each only once")
+            raise fail(field, value, "each only once")
     return tuple(values)
 
 

@@ -85,16 +85,14 @@ def _of_the_paper(name: str) -> Problem | None:
     if not name.startswith("paper/"):
         return None
     from stopwise.checks import fail
-    from stopwise.paper.environments import make_environment
-    from stopwise.paper.instances import get_dataset
+    from stopwise.paper import problem
 
     instance, _, source = name.removeprefix("paper/").partition("/")
     dataset, _, number = instance.rpartition("-")
     if not number.isdigit():
         raise fail("problems", name, 'an instance such as "paper/pima-2"')
     chosen: Any = source or "calibrated"
-    costs = get_dataset(dataset).instance(int(number)).costs
-    return make_environment(dataset, chosen, costs).problem
+    return problem(dataset, int(number), chosen)
 
 
 def _print(summary: dict[str, Any], frame: polars.DataFrame) -> None:

@@ -15,6 +15,9 @@
 | `judge(function)` | a judge says so, who may be async, may cost, and may not know |
 """
 
+from typing import TYPE_CHECKING
+
+from stopwise.lazy import lazy_names
 from stopwise.live.comparing.choices import letter
 from stopwise.live.comparing.comparator import (
     Agree,
@@ -48,3 +51,6 @@ __all__ = [
     "python_source",
     "tool_call",
 ]
+
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
+    __getattr__, __dir__ = lazy_names(__name__, {})

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from stopwise.live.observing.prometheus import LearnerCollector
     from stopwise.live.observing.tracing import TracedCascade
 
-__getattr__, __dir__ = lazy_names(
-    "stopwise.live.observing",
-    {
-        "LearnerCollector": "stopwise.live.observing.prometheus",
-        "TracedCascade": "stopwise.live.observing.tracing",
-        "show_metrics": "stopwise.live.observing.metrics",
-    },
-)
+_WHERE = {
+    "LearnerCollector": "stopwise.live.observing.prometheus",
+    "TracedCascade": "stopwise.live.observing.tracing",
+    "show_metrics": "stopwise.live.observing.metrics",
+}
 
 __all__ = ["Figure", "LearnerCollector", "Shown", "TracedCascade", "figures_of", "show_metrics"]
+
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)

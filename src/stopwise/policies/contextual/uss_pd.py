@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, finite_number, names_fields, positive_number, whole_number
+from stopwise.checks import fail, names_fields, number_within, positive_number, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.decisions import first_passing_stage
 from stopwise.evidence import Evidence
@@ -69,8 +69,7 @@ class UssPd(RowPolicy):
         super().__post_init__()
         positive_number("alpha", self.alpha)
         whole_number("start", self.start, least=1)
-        if finite_number("growth", self.growth) < 1:
-            raise fail("growth", self.growth, "a number of 1 or more")
+        number_within("growth", self.growth, "a number, 1 or more", least=1)
 
     def full_run_probability(self, round: int, costs: Costs) -> float:
         """Never: it explores by optimism, not at random."""

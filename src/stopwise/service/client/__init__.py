@@ -9,8 +9,14 @@
 `AsyncClient` has the same methods, to be awaited.
 """
 
+from typing import TYPE_CHECKING
+
+from stopwise.lazy import lazy_names
 from stopwise.service.client.awaited import AsyncClient, AsyncServiceRound
 from stopwise.service.client.blocking import Client, ServiceRound
 from stopwise.service.client.errors import ServiceError
 
 __all__ = ["AsyncClient", "AsyncServiceRound", "Client", "ServiceError", "ServiceRound"]
+
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
+    __getattr__, __dir__ = lazy_names(__name__, {})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from stopwise.checks import StopwiseError, fail, finite_number, known_names, one_of
+from stopwise.checks import StopwiseError, fail, known_names, number_within, one_of
 from stopwise.service.config.forms import Secret
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
@@ -92,10 +93,9 @@ class Table:
         value = self.value(name, default, accepted)
         if value is default:
             return value
-        given = finite_number(f"{self.where}.{name}", value, accepted)
-        if given < least or (above and given == least) or (most is not None and given > most):
-            raise fail(f"{self.where}.{name}", value, accepted)
-        return given
+        field, lowest = f"{self.where}.{name}", "above" if above else "least"
+        highest = math.inf if most is None else most
+        return number_within(field, value, accepted, most=highest, **{lowest: least})
 
     def seconds(self, name: str, default: float) -> Any:
         """A time that something may take: a millisecond to a day."""
