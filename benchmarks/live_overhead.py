@@ -16,7 +16,9 @@
 
 All take turns in short chunks, so that other work on the machine falls on all alike; what is
 reported is the processor's time in the quickest chunk of each, which is what the machine does
-undisturbed.
+undisturbed. A third of a chunk more runs before it and is not timed: Python adapts its instructions
+to the objects that it meets, and has adapted to the others' meanwhile, as in no program that has
+one learner.
 """
 
 from __future__ import annotations
@@ -125,6 +127,7 @@ def take_turns(sides: list[Side], turns: int) -> dict[str, float]:
     fastest = dict.fromkeys((side.name for side in sides), float("inf"))
     for _ in range(turns):
         for name, run, rounds in sides:
+            run(rounds // 3)
             start = time.process_time()
             run(rounds)
             spent = (time.process_time() - start) / rounds * 1e6

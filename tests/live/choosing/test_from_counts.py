@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
 from stopwise.live.choosing.from_counts import FromCounts
-from stopwise.live.counters.pair_test import NEGLIGIBLE, one_tail, tails
+from stopwise.live.counters.distributions.pair_test import NEGLIGIBLE, one_tail, tails
 from stopwise.live.pairs import pair_list
 from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs

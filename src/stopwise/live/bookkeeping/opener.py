@@ -10,7 +10,7 @@ from stopwise.checks import fail
 from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.lone_calls import LoneCalls
 from stopwise.live.choosing.item_decider import ItemDecider
-from stopwise.live.counters.carrying import has_clock
+from stopwise.live.counters.distributions.carrying import has_clock
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.round import Books, Round
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stopwise.live.counters.pair_test import far_for, one_tail
+from stopwise.live.counters.distributions.pair_test import far_for, one_tail
 from stopwise.live.pairs import pair_number
 from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.carried import Carried
+from stopwise.live.counters.distributions.carried import Carried
 from stopwise.live.counters.segment_tallies import SegmentTallies, TallyKind
 from stopwise.live.counters.tally import Tally, checked_counters
 from stopwise.live.interrupts import Counted
@@ -128,11 +128,9 @@ class SegmentCounters(SegmentTallies):
             if fast is not None and fast.sure:
                 fast.sure = False
                 fast.move(added)
-                self.moved = at
                 fast.sure = True
                 still = fast.still
-            else:
-                self.moved = at
+            self.moved = at
         if still and len(self.tallies) <= _FEW:
             # This number of rounds may end before any distribution can change at all.
             at += min(one.fast.unseen for one in self.tallies.values() if one.fast is not None)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from stopwise.live.counters.carried import Carried, Current, Limits, of_three
-from stopwise.live.counters.lending import lend, lend_pair
+from stopwise.live.counters.distributions.carried import Carried, Current, Limits
+from stopwise.live.counters.distributions.lend import lend, lend_pair
 from stopwise.live.pairs import Added
 
 _LONGEST = 1024  # rounds for which a test is left alone, at most
@@ -136,8 +136,12 @@ class Recounted(Carried):
         """A distribution as `current` holds it."""
         if len(p) != 3:
             return self._limited(p)
-        first, second, third = p
-        self.current = current = of_three(first, second, third, self._limits)
+        stop, middle, last = p
+        if self._limits is not None:
+            stop, middle, last = self._limits.of_three(stop, middle, last)
+        both = stop + middle
+        total = both + last
+        self.current = current = ((stop, middle, last), (stop, both, total), total)
         return current
 
     def distribution(self, number: int) -> list[float]:

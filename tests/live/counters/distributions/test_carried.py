@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
-from stopwise.live.counters.carried import FastTs
+from stopwise.live.counters.distributions.fast_ts import FastTs
 from stopwise.live.pairs import Added, added_by, compare_answers, pair_list, tokens
 from stopwise.policies.uss_ts import UssTs
 
