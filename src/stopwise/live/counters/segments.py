@@ -122,6 +122,7 @@ class SegmentCounters(SegmentTallies):
         if self._pool_counts is not None and len(self.tallies) > 1:
             return self._follow_lent(self._pool_counts)
         still = 0
+        fast: Carried | None = None
         while at < many:
             tally, added, _ = pending[at]
             fast = tally.fast
@@ -132,7 +133,7 @@ class SegmentCounters(SegmentTallies):
                 fast.sure = True
                 still = fast.still
             self.moved = at
-        if still and len(self.tallies) <= _FEW:
+        if still and fast is not None and fast.unseen and len(self.tallies) <= _FEW:
             # This number of rounds may end before any distribution can change at all.
             at += min(one.fast.unseen for one in self.tallies.values() if one.fast is not None)
         self.free = at if at < _MANY else _MANY - 1
