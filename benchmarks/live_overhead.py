@@ -9,14 +9,17 @@
    most rounds stop at once, in the "deep" one all call all stages; in the "undecided" one too, near
    a threshold, so that the distribution keeps moving (the most expensive case).
 2. A round of a cascade of 50 stages, and one that goes to a SQLite file, written behind: with all
-   that the writing thread does.
+   that the writing thread does. And a round of two writers who take turns in one SQLite file, with
+   few segments and with many, each in a transaction of its own that is waited for.
 3. `answer` and `answer_many` over outputs that are already there, and `answer_async` with 1,000
    items on their way at once, over stages that answer at once.
 4. `import stopwise`, in a fresh interpreter.
 
 All take turns in short chunks, so that other work on the machine falls on all alike; what is
 reported is the processor's time in the quickest chunk of each, which is what the machine does
-undisturbed.
+undisturbed. A third of a chunk more runs before it and is not timed: Python adapts its instructions
+to the objects that it meets, and has adapted to the others' meanwhile, as in no program that has
+one learner.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -60,6 +63,8 @@ RENEWING: dict[str, dict[str, Any]] = {
     "measured costs": {"measured": True},
     "half_life": {"half_life": 1000},
 }
+FEW_AND_MANY = (20, 5000)
+"""Segments: with one alone, nothing is read of others."""
 
 
 class Side(NamedTuple):
@@ -88,6 +93,9 @@ def main() -> None:
         again = take_turns(sides, chosen.turns)
         fastest = {name: min(value, again[name]) for name, value in fastest.items()}
     (show_markdown if chosen.markdown else show)(fastest, before)
+    few, many = (fastest.get(two_writers_of(segments)) for segments in FEW_AND_MANY)
+    if few and many:
+        print(f"two writers, many segments: {many / few:.2f} of the time with few")
     if not chosen.only:
         print(f"import stopwise: {import_seconds():.3f} s (median of 5 fresh interpreters)")
 
@@ -108,6 +116,8 @@ def all_sides() -> Iterable[Side]:
     makers["50 stages, undecided", 10] = fifty_stages
     for stream in ("shallow", "deep"):
         makers[f"SQLite behind, {stream}", 2000] = partial(kept_rounds, stream)
+    for segments in FEW_AND_MANY:
+        makers[two_writers_of(segments), 60] = partial(two_writers, segments)
     makers["answer", 500] = lambda: cascades()[0]
     makers["answer_many", 5000] = lambda: cascades()[1]
     makers["answer_async, 1,000 at once", 1000] = at_once
@@ -125,6 +135,7 @@ def take_turns(sides: list[Side], turns: int) -> dict[str, float]:
     fastest = dict.fromkeys((side.name for side in sides), float("inf"))
     for _ in range(turns):
         for name, run, rounds in sides:
+            run(rounds // 3)
             start = time.process_time()
             run(rounds)
             spent = (time.process_time() - start) / rounds * 1e6
@@ -183,6 +194,39 @@ def kept_rounds(stream: str) -> Run:
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return live_rounds(stream, store=SqliteStore(f"{folder}/rounds.db", durability="behind"))
+
+
+def two_writers_of(segments: int) -> str:
+    return f"two writers on SQLite ({segments} segments)"
+
+
+def two_writers(segments: int) -> Run:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+    def writer(durability: Literal["round", "behind"]) -> Learner:
+        store = SqliteStore(f"{folder}/rounds.db", durability=durability)
+        return Learner({"a": 0.0, "b": 0.1, "c": 0.1}, mistake_cost=1, seed=1, store=store)
+
+    rng = random.Random(1)
+
+    def play(learner: Learner, segment: int) -> None:
+        round = learner.begin(f"segment {segment}")
+        for _ in range(round.depth + 1):
+            round.observe("x" if rng.random() > 0.1 else "y")
+        round.end()
+
+    first = writer("behind")
+    for segment in range(segments):
+        play(first, segment)
+    first.close()
+    writers = writer("round"), writer("round")
+
+    def run(number: int) -> None:
+        for at in range(number):
+            play(writers[at % 2], rng.randrange(segments))
+
+    return run
 
 
 def fifty_stages() -> Run:

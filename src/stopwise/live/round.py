@@ -98,21 +98,19 @@ class Round:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_books", "begun", "depth", "ended_with", "number",
-        "outputs", "probability", "segment", "sequence",
+        "__dict__", "__weakref__", "_books", "advised", "advised_probability", "begun", "depth",
+        "ended_with", "number", "outputs", "probability", "reserved", "segment", "sequence",
+        "unusual",
     )  # fmt: skip
-    # What most rounds never need stands on the class, so that beginning one stays cheap.
+    # What most rounds never need stands on the class, so that beginning one stays cheap; but not
+    # what ending any round reads, nor what all rounds of a mode or under a budget have.
     ended: bool = True
-    unusual: int = 0  # whether there is more to count than outputs: `BILLED` if only costs
     drawn_depth: int | None = None
     failed: int = 0
     costs: list[float | None] | None = None
     confidences: list[float | None] | None = None
-    advised: int | None = None
-    advised_probability: float = 0.0
     place: int = 0  # its number among the rounds that go to the store
     record: RoundRecord | None = None  # what happened, once ended; the short ways leave it out
-    reserved: float = 0.0
     errors: Sequence[tuple[int, object]] = ()
     compared: Comparison | None = None  # how the answers compare, once that is known
     per_item: bool = False  # decided after each stage, from the situation the item is in
@@ -142,6 +140,10 @@ class Round:
         self.segment = segment
         self.depth = depth
         self.probability = probability
+        self.unusual = 0  # whether there is more to count than outputs: `BILLED` if only costs
+        self.reserved = 0.0
+        self.advised: int | None = None
+        self.advised_probability: float
         self.outputs: list[Any] = []
         self.begun: Begun | SharedNote | None
 
@@ -155,16 +157,7 @@ class Round:
             cost: what the call really cost.
             confidence: how sure the stage says it is; any number that sorts.
         """
-        outputs = self.outputs
-        if len(outputs) > self.depth or self.ended:
-            self._refuse()
-        if confidence is not None:
-            sure = finite_number("confidence", confidence)
-            known = self.confidences or []
-            self.confidences = [*known, *[None] * (len(outputs) - len(known)), sure]
-        if cost is not None:
-            self._note_cost(len(outputs), cost)
-        outputs.append(output)
+        raise StopwiseError(f"round {self.number} has ended; begin another")
 
     @property
     def next_stage(self) -> int | None:
@@ -313,13 +306,6 @@ class Round:
             costs.extend([None] * (stage - len(costs)))
         costs.append(value)
 
-    def _refuse(self) -> None:
-        if self.ended:
-            raise StopwiseError(f"round {self.number} has ended; begin another")
-        raise StopwiseError(
-            f"round {self.number} stops at stage {self.depth}, whose output is there already"
-        )
-
     def __enter__(self) -> Round:
         return self
 
@@ -347,6 +333,23 @@ class OpenRound(Round):
 
     __slots__ = ()
     ended = False
+
+    def observe(
+        self, output: Any, cost: float | None = None, confidence: float | None = None
+    ) -> None:
+        """Tell the output of the next stage; see `Round.observe`, which is called once it ended."""
+        outputs = self.outputs
+        if len(outputs) > self.depth:
+            raise StopwiseError(
+                f"round {self.number} stops at stage {self.depth}, whose output is there already"
+            )
+        if confidence is not None:
+            sure = finite_number("confidence", confidence)
+            known = self.confidences or []
+            self.confidences = [*known, *[None] * (len(outputs) - len(known)), sure]
+        if cost is not None:
+            self._note_cost(len(outputs), cost)
+        outputs.append(output)
 
 
 Dropped = defaultdict[Round, Callable[[], int]]

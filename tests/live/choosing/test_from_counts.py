@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
 from stopwise.live.choosing.from_counts import FromCounts
-from stopwise.live.counters.pair_test import NEGLIGIBLE, one_tail, tails
+from stopwise.live.counters.distributions.pair_test import NEGLIGIBLE, far_for, one_tail, tails
 from stopwise.live.pairs import pair_list
 from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs
@@ -54,6 +54,24 @@ def test_one_tail_is_both_and_the_other_is_one_less_it(a: float, b: float, x: fl
     for value, one in zip(found, (low, high), strict=True):
         if value == 0.0:
             assert one <= NEGLIGIBLE
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(1, 1e5), st.floats(1, 1e5), st.floats(0, 1), st.floats(-1, 1), st.floats(-1, 1))
+def test_a_tail_stays_negligible_for_as_long_as_is_said(
+    a: float, b: float, x: float, up: float, down: float
+) -> None:
+    found, stands = one_tail(a, b, x), far_for(a, b, x)
+    if stands > 0.0:
+        assert found in ((0.0, 1.0), (1.0, 0.0)) or min(found) <= NEGLIGIBLE
+        stands = min(stands, 1e6)
+        later = tails(max(a + up * stands, 0.1), max(b + down * stands, 0.1), x)
+        assert later == pytest.approx(found, abs=NEGLIGIBLE)
+
+
+def test_no_tail_is_evaluated_a_few_hundred_rounds_into_a_clear_case() -> None:
+    assert far_for(40.0, 360.0, 0.3) > 0.0  # a tenth against three tenths
+    assert far_for(40.0, 360.0, 0.11) == 0.0
 
 
 @pytest.mark.parametrize("policy", ["uss-ts", "uss-ts-jump", "uss-ts-tempered"])

@@ -213,6 +213,24 @@ def test_a_line_cut_short_is_taken_away(tmp_path):
     learner.close()
 
 
+@pytest.mark.parametrize("text", [b"{", b'{"kind": ', b'{"kind": "stopwise round', b"a diary"])
+def test_only_what_begins_as_our_own_log_is_cut(tmp_path, text):
+    path = tmp_path / "rounds.jsonl"
+    path.write_bytes(text)
+    with pytest.raises(StopwiseError, match="left as it is"):
+        build(store=RoundLog(path))
+    assert path.read_bytes() == text
+
+
+@pytest.mark.parametrize("store", ["postgresql://me:secret@host/db", SqliteStore, {}, 5])
+def test_what_is_no_store_is_refused_and_not_shown(store):
+    with pytest.raises(
+        StopwiseError, match=r"store: got .*, but need .*SqliteStore\(path\)"
+    ) as told:
+        build(store=store)
+    assert "secret" not in str(told.value)
+
+
 def test_what_a_log_refuses(tmp_path):
     path = tmp_path / "rounds.jsonl"
     learner = build(store=RoundLog(path))

@@ -288,7 +288,7 @@ class _ColumnRounds:
             place = _place(group.rows, at)
             assert place is not None
             round = self.many.one(group.begun, place)
-            round.ended = True
+            round.__class__ = Round
             value = answers[at]
             value = value.item() if isinstance(value, np.generic) else value
             outcome = RoundOutcome(value, int(self.depths[at]), float(costs[at]))

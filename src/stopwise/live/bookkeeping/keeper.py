@@ -6,16 +6,19 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from stopwise.checks import fail
 from stopwise.evidence import Evidence
 from stopwise.live.choosing.budgets import Budgets
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.stores.base import Attached, Changes, Store, StoreError
+from stopwise.live.stores.base import Attached, Changes, Store, StoreError, Writing
 from stopwise.live.stores.queueing.queue import RoundQueue
 from stopwise.live.stores.queueing.status import StoreStatus
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.situations.transitions import Transitions
+
+_ACCEPTED = "a store, such as RoundLog(path), SqliteStore(path) or PostgresStore(address)"
 
 
 class Keeper:
@@ -38,6 +41,9 @@ class Keeper:
     )  # fmt: skip
 
     def __init__(self, store: Store | None, hear: Callable[[Sequence[DriftAlarm]], None]) -> None:
+        if store is not None and not isinstance(getattr(store, "writing", None), Writing):
+            # Not what was given itself: an address may hold a password.
+            raise fail("store", type(store), _ACCEPTED)
         self.writer = 0
         self.unrecorded = 0
         self.unrecorded_cost = 0.0

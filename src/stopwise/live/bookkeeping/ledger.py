@@ -18,9 +18,10 @@ from stopwise.live.choosing.chooser import Chooser
 from stopwise.live.choosing.from_counts import FromCounts
 from stopwise.live.choosing.item_decider import ItemDecider
 from stopwise.live.choosing.prices import Prices
-from stopwise.live.counters.carried import Limits, warm_up
-from stopwise.live.counters.carrying import carrier
-from stopwise.live.counters.recounted import CountRule
+from stopwise.live.counters.distributions.carried import Limits
+from stopwise.live.counters.distributions.carrying import carrier
+from stopwise.live.counters.distributions.pair_test import warm_up
+from stopwise.live.counters.distributions.recounted import CountRule
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.forking import watch_forks
 from stopwise.live.keywords import LearnerKeywords

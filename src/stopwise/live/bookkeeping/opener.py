@@ -10,7 +10,7 @@ from stopwise.checks import fail
 from stopwise.live.bookkeeping.ledger import Ledger
 from stopwise.live.bookkeeping.lone_calls import LoneCalls
 from stopwise.live.choosing.item_decider import ItemDecider
-from stopwise.live.counters.carrying import has_clock
+from stopwise.live.counters.distributions.carrying import has_clock
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.round import Books, Round
 
@@ -26,8 +26,8 @@ class Opener:
     """
 
     __slots__ = (
-        "_books", "_counted", "_enforced", "_items", "_last", "_ledger", "_left", "_limited",
-        "_lone", "_run_to", "_settle", "_sole",
+        "_books", "_clock", "_counted", "_enforced", "_items", "_last", "_ledger", "_left",
+        "_limited", "_lone", "_plain", "_run_to", "_settle",
     )  # fmt: skip
 
     def __init__(
@@ -47,7 +47,7 @@ class Opener:
         limit = budgets.item_limit(cumulative)
         self._run_to = settings.run_to if limit is None else min(settings.run_to, limit)
         # The short way: where the policy's distribution is carried along, and nothing but the draw
-        # is between it and the round. `_sole`: moreover no budget, mode or clock is to be seen to.
+        # is between it and the round. `_plain`: moreover no budget or mode is to be seen to.
         ledger.direct = (
             items is None
             and not settings.alone
@@ -55,7 +55,8 @@ class Opener:
             and not (self._limited and ledger.keeper.queue is not None)
         )
         self._lone = LoneCalls(ledger) if settings.alone else None
-        self._sole = self._enforced and not self._limited and not has_clock(ledger.chooser.policy)
+        self._plain = self._enforced and not self._limited
+        self._clock = has_clock(ledger.chooser.policy)
 
     def begin(self, segment: str = "", features: Mapping[str, Any] | None = None) -> Round:
         """Open a round: its depth is drawn now, from all rounds that have ended so far.
@@ -86,12 +87,11 @@ class Opener:
                 current = fast.current
             sequence = counters.begun + 1
             number = counters.others + sequence
-            if not self._sole:
-                if self._limited and not self._has_room(ledger, counters):
-                    return self._begin_with_care(segment)
-                if current is None or number > fast.until:
-                    current = fast.renew(number)
-            p, sums, total = current or fast.renew(0)
+            if self._limited and not self._has_room(ledger, counters):
+                return self._begin_with_care(segment)
+            if current is None or (self._clock and number > fast.until):
+                current = fast.renew(number)
+            p, sums, total = current
             counters.begun = sequence
             draws = ledger.chooser.draws
             try:
@@ -101,7 +101,7 @@ class Opener:
             depth = bisect_right(sums, u * total)
             if depth > self._last:
                 depth = self._last
-            if not self._sole:
+            if not self._plain:
                 return self._limited_round(sequence, number, segment, depth, p[depth])
             kind = ledger.round_class
             return kind(self._books, sequence, number, segment, depth, p[depth])
@@ -135,7 +135,7 @@ class Opener:
             round = ledger.round_class(self._books, sequence, number, segment, self._run_to, 1.0)
             round.advised, round.advised_probability = depth, probability
         if self._limited:
-            ledger.budgets.reserve(round, ledger.prices.cumulative[round.depth])
+            ledger.budgets.reserve(round, ledger.prices.now.cumulative[round.depth])
         return round
 
     def _has_room(self, ledger: Ledger, counters: SegmentCounters) -> bool:

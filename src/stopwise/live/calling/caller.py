@@ -10,7 +10,7 @@ from typing import Any
 from stopwise.live.calling import background
 from stopwise.live.calling.clocks import Clock, Waits
 from stopwise.live.calling.errors import StageBusyError, StageRestingError, warn
-from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt
+from stopwise.live.calling.jobs import Attempt, Job, LeftRunning, attempt, failed_attempt
 from stopwise.live.calling.limited import awaited, begin_awaited, late, least, noted
 from stopwise.live.calling.outputs import check_output, check_outputs, is_awaitable, vector_shape
 from stopwise.live.calling.result import CallResult, Together, outputs_of, result_of
@@ -23,8 +23,6 @@ from stopwise.live.interrupts import (
     CallNote,
     Note,
     SharedNote,
-    before_first_line,
-    is_failure,
 )
 
 LEAST_SECONDS = 0.001
@@ -96,13 +94,8 @@ class StageCaller:
             try:
                 note.begun = (at, 1)
                 value = function(item)
-            except BaseException as error:
-                if before_first_line(error):
-                    note.begun = None
-                    raise
-                if not is_failure(error):
-                    raise
-                tried = Attempt(None, error, time.perf_counter() - start)  # the stage's failure
+            except BaseException as error:  # noqa: BLE001  # raised again where it is no failure
+                tried = failed_attempt(error, start, note, (at, 1))
             else:
                 if type(value) in _LABELS and self.clock is None:
                     return _CallResult(CallResult, (value, None, None, None, 0.0))
@@ -124,13 +117,8 @@ class StageCaller:
             try:
                 note.begun = (at, 1)
                 value = await function(item)
-            except BaseException as error:
-                if before_first_line(error):
-                    note.begun = None
-                    raise
-                if not is_failure(error):
-                    raise
-                tried = Attempt(None, error, time.perf_counter() - start)  # the stage's failure
+            except BaseException as error:  # noqa: BLE001  # raised again where it is no failure
+                tried = failed_attempt(error, start, note, (at, 1))
             else:
                 if type(value) in _LABELS and self.clock is None:
                     return _CallResult(CallResult, (value, None, None, None, 0.0))

@@ -38,14 +38,28 @@ def attempt(
     try:
         note.begun = begun
         value = function(item)
-    except BaseException as error:
-        if before_first_line(error):
-            note.begun = (begun[0], begun[1] - 1)
-            raise
-        if not is_failure(error):
-            raise
-        return Attempt(None, error, time.perf_counter() - start)  # it is the function's failure
+    except BaseException as error:  # noqa: BLE001  # raised again where it is no failure
+        return failed_attempt(error, start, note, begun)
     return Attempt(value, None, time.perf_counter() - start)
+
+
+def failed_attempt(error: BaseException, start: float, note: Note, begun: Begun) -> Attempt:
+    """What came of a call that raised: its failure. An interrupt is raised again.
+
+    To be called where the error is caught, in the function that made the call.
+
+    Args:
+        error: what it raised.
+        start: when it began, by `time.perf_counter`.
+        note: where it was noted that the call had begun, which is taken back if it had not.
+        begun: what was noted.
+    """
+    if before_first_line(error):
+        note.begun = (begun[0], begun[1] - 1) if begun[1] > 1 else None
+        raise error
+    if not is_failure(error):
+        raise error
+    return Attempt(None, error, time.perf_counter() - start)
 
 
 def _attempt_inside(function: Callable[[Any], Any], item: Any) -> Attempt:

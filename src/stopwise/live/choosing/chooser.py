@@ -12,7 +12,7 @@ from stopwise.evidence import Evidence
 from stopwise.live.choosing.draws import RoundDraws
 from stopwise.live.choosing.from_counts import FromCounts
 from stopwise.live.choosing.prices import Prices
-from stopwise.live.counters.carried import Limits
+from stopwise.live.counters.distributions.carried import Limits
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.counters.tally import Tally
 from stopwise.live.settings import LearnerSettings

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stopwise.live.counters.pair_test import far_for, one_tail
+from stopwise.live.counters.distributions.pair_test import far_for, one_tail
 from stopwise.live.pairs import pair_number
 from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs
@@ -17,6 +17,7 @@ from stopwise.policies.uss_ts_jump import UssTsJump
 
 _FEW = 8
 """With more stages than this, arrays are quicker."""
+_RARE = 1e-15  # where a tail is larger, it need not be asked for how long it is negligible
 
 
 class FromCounts:
@@ -67,20 +68,20 @@ class FromCounts:
             ]
         )
 
-    def test(self, seen: float, disagreed: float, threshold: float) -> tuple[float, float]:
-        """The chances that a pair's sample falls below its threshold, and that it does not."""
-        temper = self._temper
-        return one_tail(
-            temper * disagreed + self._disagreed,
-            temper * (seen - disagreed) + self._agreed,
-            threshold,
-        )
+    def test(
+        self, seen: float, disagreed: float, threshold: float
+    ) -> tuple[tuple[float, float], float]:
+        """The chances that a pair's sample falls below its threshold, and that it does not.
 
-    def stands(self, seen: float, disagreed: float, threshold: float) -> float:
-        """How many rounds, whatever they show, leave the test of a pair as it is."""
+        Returns:
+            Both; and how many rounds, whatever they show, leave them as they are.
+        """
         temper = self._temper
         a, b = temper * disagreed + self._disagreed, temper * (seen - disagreed) + self._agreed
-        return far_for(a, b, threshold) / max(temper, 1.0)
+        found = low, high = one_tail(a, b, threshold)
+        if low > _RARE and high > _RARE:
+            return found, 0.0
+        return found, far_for(a, b, threshold) / max(temper, 1.0)
 
     def walk(self, tests: Sequence[tuple[float, float]]) -> list[float]:
         """The distribution of the depth by the tests of all pairs."""

@@ -9,9 +9,9 @@ from typing import TypedDict, Unpack
 from stopwise.abstentions import Abstentions
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.carried import Carried
+from stopwise.live.counters.distributions.carried import Carried
+from stopwise.live.counters.distributions.recounted import CountRule, PoolCounts
 from stopwise.live.counters.lending import lent_counts, lent_evidence
-from stopwise.live.counters.recounted import CountRule, PoolCounts
 from stopwise.live.counters.tally import Tally
 from stopwise.live.pairs import Added
 from stopwise.live.record import RoundRecord, added_of

@@ -8,7 +8,8 @@ from typing import Any, Unpack
 
 from stopwise.checks import fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.carried import Carried
+from stopwise.live.counters.distributions.carried import Carried
+from stopwise.live.counters.distributions.recounted import Lent, PoolCounts
 from stopwise.live.counters.segment_tallies import SegmentTallies, TallyKind
 from stopwise.live.counters.tally import Tally, checked_counters
 from stopwise.live.interrupts import Counted
@@ -121,6 +122,7 @@ class SegmentCounters(SegmentTallies):
         if self._pool_counts is not None and len(self.tallies) > 1:
             return self._follow_lent(self._pool_counts)
         still = 0
+        fast: Carried | None = None
         while at < many:
             tally, added, _ = pending[at]
             fast = tally.fast
@@ -128,30 +130,38 @@ class SegmentCounters(SegmentTallies):
             if fast is not None and fast.sure:
                 fast.sure = False
                 fast.move(added)
-                self.moved = at
                 fast.sure = True
                 still = fast.still
-            else:
-                self.moved = at
-        if still and len(self.tallies) <= _FEW:
+            self.moved = at
+        if still and fast is not None and fast.unseen and len(self.tallies) <= _FEW:
             # This number of rounds may end before any distribution can change at all.
             at += min(one.fast.unseen for one in self.tallies.values() if one.fast is not None)
         self.free = at if at < _MANY else _MANY - 1
         return True
 
-    def _follow_lent(self, shared: Carried) -> bool:
+    def _follow_lent(self, shared: PoolCounts) -> bool:
         """The same where each round moves what all segments are lent, too."""
-        pending = self.pending
-        for at in range(self.moved, len(pending)):
-            tally, added, _ = pending[at]
-            fast = tally.fast
-            if fast is None or not (fast.sure and shared.sure):
+        pending, at = self.pending, self.moved
+        many = len(pending)
+        if many > at:
+            moves = []
+            for (tally, added, _), times in _counted(pending[at:many]):
+                fast = tally.fast
+                if not (isinstance(fast, Lent) and fast.sure):
+                    return False
+                moves.append((fast, added, times))
+            if not shared.sure:
                 return False
-            fast.sure = shared.sure = False
-            fast.move(added)
-            shared.move(added)
-            self.moved = at + 1
-            fast.sure = shared.sure = True
+            for fast, _, _ in moves:
+                fast.sure = False
+            shared.sure = False
+            for fast, added, times in moves:
+                fast.move(added, times)
+                shared.move(added, times)
+            self.moved = many
+            for fast, _, _ in moves:
+                fast.sure = True
+            shared.sure = True
         self.free = min(self.moved + shared.unseen, _MANY - 1)
         return shared.sure
 

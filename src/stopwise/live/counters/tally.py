@@ -10,7 +10,7 @@ import numpy as np
 from stopwise.abstentions import Abstentions
 from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
-from stopwise.live.counters.carried import Carried
+from stopwise.live.counters.distributions.carried import Carried
 from stopwise.live.counters.layout import layout_of
 from stopwise.live.items.figures import add_item
 from stopwise.live.items.promise import add_promise

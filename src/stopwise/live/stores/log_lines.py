@@ -65,12 +65,12 @@ def check_log_header(what: str, form: Any) -> Any:
 
 
 def has_begun(line: bytes) -> bool:
-    """Whether a first line without its end is the beginning of one of ours.
+    """Whether a first line without its end is the beginning of one of ours, and of nothing else's.
 
-    >>> has_begun(b'{"kind": "stop'), has_begun(b"a diary")
-    (True, False)
+    >>> has_begun(b'{"kind": "stopwise rounds", "ver'), has_begun(b'{"kind"'), has_begun(b"{")
+    (True, False, False)
     """
-    return line.startswith(_START) or _START.startswith(line)
+    return line.startswith(_START)
 
 
 def evidence_of(form: Any) -> tuple[str, Evidence]:

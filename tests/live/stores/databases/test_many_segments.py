@@ -1,9 +1,12 @@
 """What a round costs a database does not grow with the number of segments."""
 
+import pytest
+
 from stopwise.live import Learner, SqliteStore
 
 
-def test_a_batch_takes_no_more_steps_with_many_segments(tmp_path):
+@pytest.mark.parametrize("segment", ["s3", "new"])
+def test_a_batch_takes_no_more_steps_with_many_segments(tmp_path, segment):
     """Counted in steps of SQLite's own machine, which no other program can slow down."""
 
     def steps(segments: int) -> int:
@@ -29,7 +32,7 @@ def test_a_batch_takes_no_more_steps_with_many_segments(tmp_path):
 
         connection = two._books.queue.store._connection._connection
         connection.set_progress_handler(count, 1)
-        end_one(two, "s3")
+        end_one(two, segment)
         connection.set_progress_handler(None, 0)
         one.close()
         two.close()

@@ -140,12 +140,17 @@ class SqlCounters:
             " RETURNING number, drift",
             (change, self._cascade, segment),
         )
-        if not found:  # only then are segments counted: there may be thousands
+        if not found:
+            # The next number, by an index: there may be thousands of segments.
+            last = connection.query(
+                "SELECT number FROM stopwise_segments WHERE cascade = ? AND number BETWEEN 1 AND ?"
+                " ORDER BY number DESC LIMIT 1",
+                (self._cascade, MOST_SEGMENTS),
+            )
             found = connection.query(
                 "INSERT INTO stopwise_segments (cascade, segment, number, change)"
-                " SELECT ?, ?, COUNT(*) + 1, ? FROM stopwise_segments WHERE cascade = ?"
-                " RETURNING number, drift",
-                (self._cascade, segment, change, self._cascade),
+                " VALUES (?, ?, ?, ?) RETURNING number, drift",
+                (self._cascade, segment, last[0][0] + 1 if last else 1, change),
             )
         number, drift = found[0]
         return number, drift

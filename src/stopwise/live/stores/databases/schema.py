@@ -27,6 +27,8 @@ SCHEMA = (
     change BIGINT NOT NULL, drift TEXT, PRIMARY KEY (cascade, segment))""",
     """CREATE INDEX IF NOT EXISTS stopwise_segments_change
     ON stopwise_segments (cascade, change)""",
+    """CREATE INDEX IF NOT EXISTS stopwise_segments_number
+    ON stopwise_segments (cascade, number)""",
     """CREATE TABLE IF NOT EXISTS stopwise_counters (
     cascade TEXT NOT NULL, segment TEXT NOT NULL, counter TEXT NOT NULL,
     value DOUBLE PRECISION NOT NULL, PRIMARY KEY (cascade, segment, counter))""",

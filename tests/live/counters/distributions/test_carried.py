@@ -1,5 +1,6 @@
 """The carried distribution is that of policies/uss_ts.py, whatever was observed."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
-from stopwise.live.counters.carried import FastTs
-from stopwise.live.pairs import Added, added_by, compare_answers, pair_list, tokens
+from stopwise.live.counters.distributions.fast_ts import FastTs
+from stopwise.live.pairs import Added, Billed, added_by, compare_answers, pair_list, tokens
 from stopwise.policies.uss_ts import UssTs
 
 OUTPUTS = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=5)
@@ -77,6 +78,34 @@ def test_stands_still_only_while_nothing_can_change():
         seen += 1
         assert_close(fast.distribution(1), exact(UssTs(), costs, [seen], [200]))
     assert fast.distribution(1)[0] > 0.99
+
+
+@pytest.mark.parametrize("after", [0, 5, 31, 100])
+def test_a_settled_pair_misses_rounds_while_another_moves_and_a_form_holds_both(after):
+    rng = np.random.default_rng(after)
+    costs = Costs.from_cumulative((0.0, 0.1, 0.2))
+    seen, disagreed = np.array([3000, 3000, 3000]), np.array([310, 900, 40])
+    fast, again = (FastTs(UssTs(), costs.thresholds.tolist()) for _ in range(2))
+    fast.anchor(seen.tolist(), disagreed.tolist())
+    assert not fast.still  # the first pair is at its threshold, the others are far from theirs
+
+    def move(*ones):
+        pairs = added_by(0b111, int(rng.choice([0b000, 0b011, 0b110, 0b101])))
+        for one in ones:
+            one.move(Billed(pairs, [1.0, 2.0, 3.0], 6.0) if rng.random() < 0.2 else pairs)
+        for number, differs in pairs.pairs:
+            seen[number] += 1
+            disagreed[number] += differs
+
+    for _ in range(after):
+        move(fast)
+    missed = [test.n < 2 + count for test, count in zip(fast._pairs, seen, strict=True)]
+    assert missed == [False, after > 0, after > 0]
+    again.restore(json.loads(json.dumps(fast.to_form())), seen.tolist(), disagreed.tolist())
+    for _ in range(1500):
+        move(fast, again)
+        assert fast.renew(1) == again.renew(1)
+    assert_close(fast.distribution(1), exact(UssTs(), costs, seen, disagreed))
 
 
 def test_form_that_does_not_belong_is_not_used():

@@ -12,8 +12,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from stopwise.live.counters.carried import LEAST_STILL, MOST_STILL, CarriedTests, Current, Limits
-from stopwise.live.counters.pair_test import PairTest
+from stopwise.live.counters.distributions.carried import Current, Limits
+from stopwise.live.counters.distributions.pair_test import PairTest
+from stopwise.live.counters.distributions.tested_pairs import LEAST_STILL, MOST_STILL, CarriedTests
 from stopwise.live.pairs import Added, pair_count, pair_number
 from stopwise.policies.imed import bernoulli_kl
 from stopwise.policies.voi import (
@@ -87,7 +88,7 @@ class CarriedVoi(CarriedTests):
         if self.still and added.pairs:
             deeper = added.pairs[-1][0] >= pair_count(self._depth + 1)
             if deeper or (added.switched and self._depth < 2):
-                self.still = 0
+                self._catch_up()
         super().move(added)
 
     @property
@@ -161,7 +162,7 @@ class CarriedVoi(CarriedTests):
             self._see_if_it_stands(number, depth, asked)
         return depth
 
-    def _settled(self, steps: int) -> bool:
+    def _settled(self, pair: PairTest, steps: int) -> bool:
         return False  # what stands depends on the number of the round: `decide` sees to it
 
     def _see_if_it_stands(self, number: int, depth: int, asked: Sequence[Asked]) -> None:
@@ -184,6 +185,7 @@ class CarriedVoi(CarriedTests):
         patience = 0 if still else min(_PATIENCE, 2 * self._patience + LEAST_STILL)
         # All after the last call: an interrupt leaves the old ones or the new ones.
         self._depth, self._stands, self.still = depth, until, still
+        self._live = self._live if still == 0 else frozenset()  # then all miss rounds
         self._wait = self._patience = patience
 
     def _first_change(self, asked: Asked, turns: int, more: int, rounds: float) -> float:
@@ -238,7 +240,8 @@ class CarriedVoi(CarriedTests):
         if gain <= 0.0:
             return math.inf
         count = needed / gain
-        return min(count, (count / LATE_CAUTION) ** 2 / seen)
+        late = count / LATE_CAUTION
+        return min(count, late * late / seen)  # infinite, where a power would raise OverflowError
 
 
 def _value(

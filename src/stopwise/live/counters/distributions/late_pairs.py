@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.live.counters.carried import FastTs
-from stopwise.live.counters.pair_test import PairTest, count_observations
+from stopwise.live.counters.distributions.fast_ts import FastTs
+from stopwise.live.counters.distributions.pair_test import PairTest, count_observations
 from stopwise.live.pairs import AGREED, DISAGREED, Added
 
 MANY_STAGES = 9
@@ -71,7 +71,7 @@ class LatePairs(list[PairTest]):
             missed = [seen[number] for seen in noted[counted[number] :]]
             counted[number] = len(noted)
             if len(missed) <= _FEW:
-                count_observations((pair,), [(0, kind == DISAGREED) for kind in missed if kind])
+                count_observations([(pair, kind == DISAGREED) for kind in missed if kind])
             else:
                 differs, agreed = missed.count(DISAGREED), missed.count(AGREED)
                 if differs or agreed:
@@ -109,6 +109,15 @@ class LateTs(FastTs):
         self.current = None
         if self._late.note(added):
             self._stand_still()
+
+    def _rests(self) -> list[int]:
+        """All pairs are settled, or none counts as settled: asking each of them takes its time."""
+        rests: list[int] = []
+        for pair in self._pairs:
+            rests.append(self._rest_of(pair))
+            if not rests[-1]:
+                return [0] * len(self._pairs)
+        return rests
 
     def distribution(self, number: int) -> list[float]:
         """The probability of every depth, by the policy alone; the same in all rounds."""

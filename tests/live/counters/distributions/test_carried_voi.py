@@ -46,3 +46,11 @@ def test_a_decision_that_stands_is_the_policys(
             again.load(tmp_path / "half.json")
             assert again.probabilities() == learner.probabilities()
     assert stood >= least
+
+
+@pytest.mark.parametrize("seen", [1_000, 2_000, 3_000, 40_000])
+def test_evidence_beyond_all_doubt_is_decided_too(seen: int) -> None:
+    """What looking could gain is then below 1e-154, and the rounds to repay it no float squared."""
+    learner = Learner([0.0, 0.3], "uss-voi-anytime", mistake_cost=1.0)
+    learner.add_evidence(Evidence.from_counts([[0, seen], [0, 0]], [[0, seen // 1000], [0, 0]]))
+    assert learner.begin().depth == 0

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from stopwise.live.counters.carried import Carried, Current, Limits, of_three
-from stopwise.live.counters.lending import lend, lend_pair
+from stopwise.live.counters.distributions.carried import Carried, Current, Limits
+from stopwise.live.counters.distributions.lend import lend, lend_pair
 from stopwise.live.pairs import Added
 
-_LONGEST = 1024  # rounds for which a test is left alone, at most
-_UNSEEN = 31
+_LONG, _LONGEST = 96, 1024  # rounds for which a test is left alone
+_UNSEEN = 63
 """Where segments lend, this number of rounds may end before anybody looks at what they showed."""
 
 
@@ -30,11 +30,14 @@ class PairRule(Protocol):
     ) -> list[float]:
         """The distribution of the depth, from the counts and thresholds of all pairs."""
 
-    def test(self, seen: float, disagreed: float, threshold: float) -> tuple[float, float]:
-        """The chances that a pair's sample falls below its threshold, and that it does not."""
+    def test(
+        self, seen: float, disagreed: float, threshold: float
+    ) -> tuple[tuple[float, float], float]:
+        """The chances that a pair's sample falls below its threshold, and that it does not.
 
-    def stands(self, seen: float, disagreed: float, threshold: float) -> float:
-        """How many rounds, whatever they show, leave the test of a pair as it is."""
+        Returns:
+            Both; and how many rounds, whatever they show, leave them as they are.
+        """
 
     def walk(self, tests: Sequence[tuple[float, float]]) -> list[float]:
         """The distribution of the depth by the tests of all pairs."""
@@ -112,18 +115,19 @@ class Recounted(Carried):
     def move(self, added: Added) -> None:
         """Count one more round, with the very steps of `Tally.add_recent`."""
         self.current = None
-        self._count(added)
+        self.count(added)
 
-    def _count(self, added: Added) -> None:
+    def count(self, added: Added, times: int = 1) -> None:
+        """Count equal rounds, and leave the distribution as it is; one by one where counts age."""
         if self.ages:
             d = self._discount
             self.seen = [value * d for value in self.seen]
             self.disagreed = [value * d for value in self.disagreed]
         seen, disagreed = self.seen, self.disagreed
         for number, differs in added.pairs:
-            seen[number] += 1
+            seen[number] += times
             if differs:
-                disagreed[number] += 1
+                disagreed[number] += times
 
     def renew(self, number: int) -> Current:
         """Make the distribution again."""
@@ -136,8 +140,12 @@ class Recounted(Carried):
         """A distribution as `current` holds it."""
         if len(p) != 3:
             return self._limited(p)
-        first, second, third = p
-        self.current = current = of_three(first, second, third, self._limits)
+        stop, middle, last = p
+        if self._limits is not None:
+            stop, middle, last = self._limits.of_three(stop, middle, last)
+        both = stop + middle
+        total = both + last
+        self.current = current = ((stop, middle, last), (stop, both, total), total)
         return current
 
     def distribution(self, number: int) -> list[float]:
@@ -181,10 +189,10 @@ class PoolCounts(Recounted):
         self.clock += 2 * _LONGEST  # nothing that was made before holds
         super().anchor(*counts)
 
-    def move(self, added: Added) -> None:
-        """Count one more round, of whichever segment."""
-        self.clock += 1
-        super().move(added)
+    def move(self, added: Added, times: int = 1) -> None:
+        """Count one more round, or so many equal ones, of whichever segment."""
+        self.clock += times
+        self.count(added, times)
 
 
 class Lent(Recounted):
@@ -196,15 +204,17 @@ class Lent(Recounted):
         strength: how many rounds the others may count for.
     """
 
-    __slots__ = ("_held", "_holds", "_pool", "_strength", "_tests", "_until")
+    __slots__ = ("_held", "_holds", "_pool", "_rests", "_strength", "_tests", "_unseen", "_until")
 
     def __init__(self, rule: CountRule, pool: PoolCounts, strength: float) -> None:
         self._pool = pool
         super().__init__(rule)
         self._strength = strength
-        # The tests of all pairs, and up to which clock of the pool each of them holds.
+        # The tests of all pairs; up to which clock of the pool each of them is left alone, and up
+        # to which it holds whatever rounds that nobody has looked at have shown.
         self._tests = [(0.0, 1.0)] * len(self.seen)
         self._until = [-1] * len(self.seen)
+        self._unseen = [-1] * len(self.seen)
 
     @property
     def current(self) -> Current | None:
@@ -213,21 +223,20 @@ class Lent(Recounted):
         A segment does not see the rounds of the others: only the clock of the pool tells of them.
         """
         pool = self._pool
-        return self._held if pool.sure and pool.clock + _UNSEEN <= self._holds else None
+        return self._held if pool.sure and pool.clock <= self._rests else None
 
     @current.setter
     def current(self, made: Current | None) -> None:
         self._held = made
-        self._holds = -1  # up to which clock of the pool; `renew` knows
+        self._holds = self._rests = -1  # up to which clock of the pool; `renew` knows
 
     def anchor(self, *counts: Any) -> None:
         """Take the counts again."""
         self._until = [-1] * len(self._until)
         super().anchor(*counts)
 
-    def move(self, added: Added) -> None:
-        """Count one more round, by which the pool moves too: what holds for longer is kept."""
-        self._count(added)
+    # By a round the pool moves too, and so its clock: what holds for longer is kept.
+    move = Recounted.count
 
     def renew(self, number: int) -> Current:
         """Make the distribution again, unless it still holds."""
@@ -236,20 +245,25 @@ class Lent(Recounted):
         held = self._held
         if held is None or self._pool.clock > self._holds:
             held = self._drawn_from(self._rule.pairs.walk(self._tested()))
-            self._holds = min(self._until)
+            self._holds = holds = min(self._until)
+            self._rests = min(self._unseen) if holds > self._pool.clock else -1
         return held
 
     def _tested(self) -> list[tuple[float, float]]:
         """The tests of all pairs; those that hold are not made again."""
         pool, rule, until = self._pool, self._rule.pairs, self._until
+        clock = pool.clock
         for at, x in enumerate(self._rule.thresholds()):
-            if until[at] < pool.clock:
+            if until[at] < clock:
                 n, d = lend_pair(
                     self.seen[at], self.disagreed[at], pool.seen[at], pool.disagreed[at],
                     self._strength,
                 )  # fmt: skip
-                self._tests[at] = rule.test(n, d, x)
-                until[at] = pool.clock + int(min(rule.stands(n, d, x), _LONGEST))
+                self._tests[at], stands = rule.test(n, d, x)
+                rests = clock + int(stands if stands < _LONGEST else _LONGEST)
+                unseen = self._unseen[at] = rests - _UNSEEN
+                # One that stands for long is tested again before it might no longer do so unseen.
+                until[at] = unseen if unseen > clock + _LONG else rests
         return self._tests
 
     def distribution(self, number: int) -> list[float]:

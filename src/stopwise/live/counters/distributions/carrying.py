@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stopwise.costs import Costs
-from stopwise.live.counters.carried import Carried, FastTs, Limits
-from stopwise.live.counters.carried_voi import CarriedVoi
-from stopwise.live.counters.late_pairs import MANY_STAGES, LateTs
+from stopwise.live.counters.distributions.carried import Carried, Limits
+from stopwise.live.counters.distributions.carried_voi import CarriedVoi
+from stopwise.live.counters.distributions.fast_ts import FastTs
+from stopwise.live.counters.distributions.late_pairs import MANY_STAGES, LateTs
 from stopwise.policies.base import Policy
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_jump import UssTsJump

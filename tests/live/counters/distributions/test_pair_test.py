@@ -9,8 +9,8 @@ import random
 import pytest
 from scipy.special import betainc, betaincc
 
-from stopwise.live.counters.carried import FastTs
-from stopwise.live.counters.pair_test import NEGLIGIBLE, PairTest
+from stopwise.live.counters.distributions.fast_ts import FastTs
+from stopwise.live.counters.distributions.pair_test import NEGLIGIBLE, PairTest
 from stopwise.live.pairs import Added, added_by
 from stopwise.policies import UssTs
 

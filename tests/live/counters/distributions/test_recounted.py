@@ -70,10 +70,10 @@ def test_what_lending_segments_keep_is_what_they_would_make_again(*, interrupts:
     def run() -> None:
         round = begin()
         for stage in range(round.depth + 1):
-            round.observe(stage if turn < 400 else 0)
+            round.observe(stage if turn < 1000 else 0)
         round.end()
 
-    for turn in range(1800):
+    for turn in range(4500):
         if interrupts and turn % 9 == 0:
             interrupted(run, turn % 67)  # cut at a moment, which differs
         else:

@@ -7,8 +7,8 @@ import pytest
 
 from stopwise import Costs, Evidence
 from stopwise.live import Learner
-from stopwise.live.counters.carried import FastTs
-from stopwise.live.counters.late_pairs import MANY_STAGES, LateTs
+from stopwise.live.counters.distributions.fast_ts import FastTs
+from stopwise.live.counters.distributions.late_pairs import MANY_STAGES, LateTs
 from stopwise.live.pairs import added_by, compare_answers, pair_count, pair_list
 from stopwise.policies.uss_ts import UssTs
 from stopwise.policies.uss_ts_jump import UssTsJump
@@ -47,6 +47,7 @@ def test_late_pairs_give_the_distribution_of_the_policy(
             late.restore(form, *_counts(evidence))
             assert late.to_form() == form
     late.to_form()
+    usual._catch_up()
     assert [(pair.a, pair.b) for pair in late._pairs] == [(p.a, p.b) for p in usual._pairs]
 
 
