@@ -9,7 +9,8 @@ These figures were chosen on 200 made-up and 41 real cascades with known truth.
 
 Half of the belief goes to a second model (`difficulty`), in which errors are not independent. Two
 models that err differently are better than either: on cascades that nothing was chosen on, the
-average names the best stage more often than each alone.
+average names the best stage more often than each alone. A fifth of the error rates comes from a
+third opinion that no model is behind (`others`): each stage held against the plurality of the rest.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from stopwise.estimating.consensus import (
 )
 from stopwise.estimating.dependence import Dependence, dependence
 from stopwise.estimating.difficulty import shared_difficulty
+from stopwise.estimating.others import plurality_of_others
 
 LEAN = 0.3
 """The part of the belief that goes to the deeper stages, whatever the consensus says."""
@@ -51,6 +53,10 @@ DOUBLING, DOUBLING_OF_THREE, DOUBLING_IN_CHAIN = 2.0, 4.0, 4.0
 
 SECOND_MODEL = 0.5
 """The part of the belief that goes to the model of shared difficulty: as much as to the other."""
+
+OTHERS = 0.2
+"""The part of the error rates that comes from each stage held against the plurality of the others;
+none where stages are copies or follow each other in a chain."""
 
 SUSPICION = 0.3
 """How much of the belief in deeper stages is taken back where one is suspected to be worse. In a
@@ -74,12 +80,13 @@ class Estimate:
         draws: the same over samples of the items drawn with replacement, one row each.
         consensus: the model of agreement that they rest on.
         plurality_error_rates: what they would be if the most frequent answer were right.
-        suspected_error_rates: the same as `error_rates` with less belief in deeper stages, by
-            which an expensive stage is suspected to be worse than a cheaper one (`SUSPICION`).
+        suspected_error_rates: by both models, with less belief in deeper stages, by which an
+            expensive stage is suspected to be worse than a cheaper one (`SUSPICION`).
         dependence: the check of the assumption.
         lean: the part of the belief that goes to deeper stages, from 0 to 1.
         belief: of each stage, its part of that lean.
-        right: one row per row of outputs: the probability that each output is right, all counted.
+        right: one row per row of outputs: the probability that each output is right, by both
+            models and the belief in deeper stages.
         enough: whether there are enough items on which stages differ.
 
     >>> rng = np.random.default_rng(0)
@@ -261,7 +268,8 @@ def _estimated(
     answered = (groups.codes >= 0).any(axis=1)
     differing = answered & ~(groups.codes <= 0).all(axis=1)
     enough = key.stages >= 3 and bool(groups.number[differing].sum() >= FEW_DIFFERENCES)
-    # The second model knows no copies but of the stage before: they are left to the consensus.
+    # The second model knows no copies but of the stage before, the plurality of the others none at
+    # all: they are left to the consensus.
     copied = float(np.clip(2 - 2 * votes.min(), 0.0, 1.0))
     worlds = None
     if second_model and enough and copied < 1:
@@ -270,6 +278,13 @@ def _estimated(
 
     def all_counted(truths: FloatArray, second: FloatArray | float) -> FloatArray:
         return (1 - part) * ((1 - lean) * truths + lean * deeper) + part * second
+
+    held = plurality_of_others(groups)[None]
+    third = OTHERS * (1 - copied) * (1 - check.chain) if key.stages >= 3 else 0.0
+
+    def rates_of(sample: FloatArray, together: FloatArray) -> FloatArray:
+        alone = _error_rates(who, sample, np.where(np.isnan(held), together, held))
+        return (1 - third) * _error_rates(who, sample, together) + third * alone
 
     draws = []
     generator = np.random.default_rng(seed)
@@ -282,11 +297,12 @@ def _estimated(
         truths = maximise(groups, sample, kinds, votes, start=right[0])[1]
         # Each sample goes with one of the worlds that the second model holds possible.
         second = 0.0 if worlds is None else worlds[generator.integers(0, len(worlds), size)]
-        draws.append(_error_rates(who, sample, all_counted(truths, second)))
+        draws.append(rates_of(sample, all_counted(truths, second)))
     together = all_counted(right, 0.0 if worlds is None else worlds.mean(axis=0))
-    error_rates = _error_rates(who, number_of, together)
+    error_rates = rates_of(number_of, together)
     taken_back = SUSPICION * (1 - check.chain)
-    suspected = (1 - taken_back) * error_rates + taken_back * _error_rates(who, number_of, right)
+    by_models, agreed = (_error_rates(who, number_of, each) for each in (together, right))
+    suspected = (1 - taken_back) * by_models + taken_back * agreed
     result = Estimate(
         error_rates=error_rates[0],
         draws=np.concatenate(draws) if draws else error_rates,

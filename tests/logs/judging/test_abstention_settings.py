@@ -69,6 +69,28 @@ def test_labelling_functions_with_one_label_each():
     assert analysis.readings.headline_stage is not None
 
 
+def test_labelling_functions_that_know_a_few_of_the_labels():
+    """Functions for other topics have no label in common; a stage that gives all joins them."""
+    rng = np.random.default_rng(1)
+    truth = rng.choice(["art", "sport", "trade", "law"], 400)
+    frame = pl.DataFrame(
+        {
+            "words": [t if t in ("art", "law") else None for t in truth],
+            "links": [t if t in ("sport", "trade") else None for t in truth],
+            "model": np.where(rng.random(400) < 0.9, truth, "law"),
+        }
+    )
+    given = {"costs": [0, 0, 0.01], "mistake_cost": 1, "trailing_blanks": "abstained"}
+    analysis = analyze(frame, stages=["words", "links", "model"], **given)
+    assert analysis.readings.headline_stage is not None
+    # Without a stage that shows that they mean the same, and where they never abstain: refused.
+    upper = frame.with_columns(pl.col("model").str.to_uppercase())
+    for other in (upper, frame.with_columns(pl.col("words", "links").fill_null("law"))):
+        written = other.with_columns(links=pl.col("links").str.reverse())
+        with pytest.raises(StopwiseError, match="never give the same label"):
+            analyze(written, stages=["words", "links", "model"], **given)
+
+
 @pytest.mark.parametrize("value", ["skip", None, 3])
 def test_refusals(value):
     with pytest.raises(StopwiseError, match="'go on', 'mistake' or 'leave out'"):

@@ -52,6 +52,19 @@ def test_packed_csv(frame, tmp_path, cli):
         analyze(tmp_path / "cut.csv.gz", **GIVEN)
 
 
+@pytest.mark.parametrize("end", ["", ",,\n", "\n", ",,\n\r\n\n"])
+def test_rows_of_blanks_count_alike_in_every_text_file(tmp_path, end):
+    rows = "a,b,c\n" + "x,y,x\n" * 60 + ",,\n" * 7 + "x,x,x\n"
+    expected = 68 + end.startswith(",")
+    plain, packed = tmp_path / "log.csv", tmp_path / "log.csv.gz"
+    plain.write_text(rows + end)
+    packed.write_bytes(gzip.compress((rows + end).encode()))
+    other = tmp_path / "other.csv"
+    other.write_text(rows)
+    for log, number in ((plain, expected), (packed, expected), ([plain, other], expected + 68)):
+        assert analyze(log, **GIVEN).to_dict()["rows"] == number
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "gz"])
 def test_standard_input(frame, kind, cli, monkeypatch):
     buffer = io.BytesIO()

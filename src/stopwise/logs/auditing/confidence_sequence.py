@@ -21,6 +21,9 @@ from numpy.typing import ArrayLike
 
 from stopwise.checks import fail
 from stopwise.costs import FloatArray
+from stopwise.logs.halving import last_that_holds
+
+_HALVINGS = 40
 
 _PARTS = np.geomspace(0.015, 0.97, 16)
 """Parts of the capital to bet."""
@@ -88,21 +91,10 @@ def mean_bounds(values: ArrayLike, size: int, alpha: float) -> tuple[float, floa
         return bool(len(drawn)) and log_capital(drawn, size, mean)[1].max() >= limit
 
     # The capital of "above" falls as the claim rises, so the claims it rejects are a low stretch.
-    return _edge(low, high, too_low), _edge(high, low, too_high)
-
-
-def _edge(start: float, end: float, rejected: object) -> float:
-    """The last rejected claim on the way from `start` to `end`, found by halving."""
-    assert callable(rejected)
-    if not rejected(start):
-        return start
-    for _ in range(40):
-        middle = (start + end) / 2
-        if rejected(middle):
-            start = middle
-        else:
-            end = middle
-    return start
+    return (
+        last_that_holds(too_low, low, high, times=_HALVINGS) if too_low(low) else low,
+        last_that_holds(too_high, high, low, times=_HALVINGS) if too_high(high) else high,
+    )
 
 
 def first_rejection(

@@ -12,6 +12,7 @@ from stopwise.evidence import Evidence
 from stopwise.logs.judging.judge_counts import judge_counts
 from stopwise.logs.judging.readings import Readings, readings_of
 from stopwise.logs.judging.verdict import Verdict, judge
+from stopwise.logs.reading.call_order import by_cost
 from stopwise.logs.reading.costs import CostBounds, own_costs
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.reading.log import baseline_of
@@ -64,11 +65,6 @@ def evidence_called_alone(
         baseline=names.index(stages[baseline_of(tuple(stages), settings)]),
     )
     return CalledAlone(verdict, readings_of(verdict, settings))
-
-
-def by_cost(own: Sequence[float]) -> list[int]:
-    """The stages from the cheapest to the most expensive; of equal ones, as they were named."""
-    return [int(at) for at in np.argsort(own, kind="stable")]
 
 
 def in_order(evidence: Evidence, order: Sequence[int]) -> Evidence:

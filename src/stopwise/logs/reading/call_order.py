@@ -9,6 +9,7 @@ round nothing is to be tested, because a cheaper stage is never kept out by its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,7 +38,7 @@ def in_call_order(log: object, settings: LogSettings) -> LogSettings:
         counts = count(open_log(log, settings))
         stages = settings.stages or counts.stages
         costs = tuple(own_costs(counts, settings)[0].tolist())
-    order = np.argsort(costs, kind="stable").tolist()
+    order = by_cost(costs)
     ordered = tuple(stages[at] for at in order)
     if settings.costs is None and ordered != stages and isinstance(log, str) and log == "-":
         raise StopwiseError(
@@ -50,3 +51,17 @@ def in_call_order(log: object, settings: LogSettings) -> LogSettings:
         costs=None if settings.costs is None else tuple(costs[at] for at in order),
         baseline=settings.baseline or stages[-1],
     )
+
+
+def by_cost(own: Sequence[float]) -> list[int]:
+    """The stages from the cheapest to the most expensive; of equal ones, as they were named.
+
+    Bills are added up by several threads, in any order: costs that are equal but for rounding are.
+
+    >>> by_cost([0.3, 0.1 + 0.2, 0.1])
+    [2, 0, 1]
+    >>> by_cost([0.1 + 0.2, 0.3, 0.1])
+    [2, 0, 1]
+    """
+    rounded = [float(f"{cost:.12g}") for cost in own]
+    return [int(at) for at in np.argsort(rounded, kind="stable")]

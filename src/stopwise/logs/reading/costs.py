@@ -11,6 +11,7 @@ import numpy as np
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.costs import Calls, Costs, FloatArray
+from stopwise.logs.halving import last_that_holds
 from stopwise.logs.reading.bills import Spread
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.reading.going_on import GoingOn, going_on
@@ -24,8 +25,8 @@ ones are for many costs, and for a few that pay for all. With none below .01 a b
 closer to the mean than half a per cent of that square, however many costs there were.
 """
 
-_TOLERANCE = 1e-6
-"""How far below the true bound the one found may lie, in parts of the mean."""
+_HALVINGS = 20
+"""A bound that is found lies below the true one by a millionth of the mean at most."""
 
 
 @dataclass(frozen=True)
@@ -214,14 +215,7 @@ def _lower_bound(values: FloatArray, number: FloatArray, mean: float, tail: floa
         top = float(logs.max())
         return top + math.log(float(np.exp(logs - top).mean())) >= limit
 
-    below, above = 0.0, mean
-    while above - below > _TOLERANCE * mean:
-        middle = (below + above) / 2
-        if refuted(middle):
-            below = middle
-        else:
-            above = middle
-    return below
+    return last_that_holds(refuted, 0.0, mean, times=_HALVINGS) if mean > 0 else 0.0
 
 
 def _pair_tail(counts: PatternCounts, settings: LogSettings) -> float:

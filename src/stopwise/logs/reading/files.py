@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from stopwise.checks import StopwiseError, fail
 from stopwise.lazy import load
+from stopwise.logs.reading.short_rows import blank_lines_at_end
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,11 +81,7 @@ def scan(log: object) -> tuple[pl.LazyFrame, str, TextFiles | None]:
     if kind == "JSON lines":
         return polars.scan_ndjson(files, infer_schema_length=None), path, None
     separator = _separator(Path(files[0]))
-    frame = polars.scan_csv(files, infer_schema=False, separator=separator, glob=False)
-    if any(map(_ends_blank, files)):
-        # Blank lines at the end of a file are no rows.
-        frame = frame.filter(~polars.all_horizontal(polars.all().is_null()))
-    return frame, path, TextFiles(tuple(files), separator)
+    return _text_rows(files, separator, path), path, TextFiles(tuple(files), separator)
 
 
 def files_of(log: object) -> list[str]:
@@ -291,16 +288,31 @@ def _header(path: Path) -> str:
     try:
         with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return file.readline(1_000_000).decode("utf-8", errors="replace").strip("\r\n")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise StopwiseError(f"{path}: cannot be read ({error})") from None
 
 
-def _ends_blank(file: str) -> bool:
-    """Whether a file ends with blank lines; a packed one is looked at when it has short rows."""
-    with Path(file).open("rb") as opened:
-        opened.seek(max(opened.seek(0, 2) - 4, 0))
-        end = opened.read(4)
-    return file.lower().endswith(".gz") or end.replace(b"\r", b"").endswith(b"\n\n")
+def _text_rows(files: list[str], separator: str, name: str) -> pl.LazyFrame:
+    """The rows of text files. Blank lines at the end of one are none; a row of blanks is one."""
+    polars = need_polars()
+
+    def rows_of(these: list[str]) -> pl.LazyFrame:
+        frame: pl.LazyFrame = polars.scan_csv(
+            these, infer_schema=False, separator=separator, glob=False
+        )
+        return frame
+
+    blank = [blank_lines_at_end(Path(file)) for file in files]
+    if not any(blank):
+        return rows_of(files)
+    parts = []
+    for file, lines in zip(files, blank, strict=True):
+        part = rows_of([file])
+        if lines:
+            part = part.head(collect(part.select(polars.len()), name).item() - lines)
+        parts.append(part)
+    together: pl.LazyFrame = polars.concat(parts)
+    return together
 
 
 def _separator(path: Path) -> str:

@@ -112,11 +112,19 @@ def too_many_labels(stage: str, found: int, most: int) -> StopwiseError:
 def refuse_disjoint_labels(stages: tuple[str, ...], codes: IntArray, labels: list[str]) -> None:
     """Two stages without one label in common speak different languages; comparing is no use."""
     used = [set(np.unique(codes[codes[:, at] >= 0, at]).tolist()) for at in range(len(stages))]
-    # A labelling function says one label or nothing: that it says no other is its nature.
-    functions = [len(used[at]) == 1 and bool((codes[:, at] < 0).any()) for at in range(len(used))]
+    # A labelling function says one label or nothing: that it says no other is its nature. Some say
+    # one of a few; then a stage that gives labels of both shows that they mean the same by them.
+    partial = [bool((codes[:, at] < 0).any()) for at in range(len(used))]
+    functions = [partial[at] and len(used[at]) == 1 for at in range(len(used))]
     for i in range(len(stages)):
         for j in range(i + 1, len(stages)):
             if not used[i] or not used[j] or used[i] & used[j] or functions[i] or functions[j]:
+                continue
+            if (
+                partial[i]
+                and partial[j]
+                and any(used[i] & other and used[j] & other for other in used)
+            ):
                 continue
             few = min(len(used[i]), len(used[j])) == 1 and len(codes) < 20
             if few and _are_numbers(labels, used[i]) == _are_numbers(labels, used[j]):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import gzip
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -22,6 +23,9 @@ from stopwise.checks import StopwiseError
 from stopwise.logs.formatting import counted
 
 _CHUNK = 1 << 24
+_TAIL = 1 << 20
+"""Where blank lines at the end are looked for, unless the file is packed."""
+
 _NEWLINE, _QUOTE = ord("\n"), ord('"')
 
 
@@ -68,7 +72,7 @@ def first_short_row(path: Path, separator: str, columns: int) -> tuple[int, int]
                 elif len(row) < columns:
                     return start, len(row)
                 start = reader.line_num + 1
-    except (OSError, EOFError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise StopwiseError(f"{path}: cannot be read ({error})") from None
     finally:
         csv.field_size_limit(before)
@@ -108,20 +112,42 @@ def may_be_short(path: Path, separator: str, columns: int) -> bool:
     return last != _NEWLINE and separators < columns - 1
 
 
+def blank_lines_at_end(path: Path) -> int:
+    r"""How many lines without anything in them a file ends with.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "log.csv"
+    >>> _ = path.write_bytes(b"a,b\n1,2\n,\n\r\n\n")
+    >>> blank_lines_at_end(path)
+    2
+    """
+    line_ends = 0
+    for chunk in _chunks(path, None if _is_packed(path) else _TAIL):
+        rest = chunk.rstrip(b"\r\n")
+        line_ends = chunk.count(b"\n", len(rest)) + (0 if rest else line_ends)
+    return max(line_ends - 1, 0)
+
+
 def _line(line: bytes) -> str:
     """A line for the exact reader, which takes no carriage return within it."""
     return line.decode("utf-8", errors="replace").rstrip("\r\n").replace("\r", " ") + "\n"
 
 
+def _is_packed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
 def _opened(path: Path) -> BinaryIO:
-    packed = path.suffix.lower() == ".gz"
-    return cast(BinaryIO, gzip.open(path, "rb") if packed else path.open("rb"))
+    return cast(BinaryIO, gzip.open(path, "rb") if _is_packed(path) else path.open("rb"))
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _chunks(path: Path, last: int | None = None) -> Iterator[bytes]:
+    """The bytes of a file, or only its last ones."""
     try:
         with _opened(path) as file:
+            if last is not None:
+                file.seek(max(file.seek(0, 2) - last, 0))
             while chunk := file.read(_CHUNK):
                 yield chunk
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise StopwiseError(f"{path}: cannot be read ({error})") from None
