@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from stopwise.logs.items.labelling import item_audit
     from stopwise.logs.replaying.replay import Replay, replay
     from stopwise.policies.conformance import check_policy
+    from stopwise.policies.per_item.any_rule import read_rule
     from stopwise.simulation.results import Simulation
     from stopwise.simulation.run import simulate
     from stopwise.simulation.sweep import Sweep, read_sweep, run_sweep
@@ -73,6 +74,7 @@ _WHERE = {
     "fit": "stopwise.logs.items.fitting",
     "item_audit": "stopwise.logs.items.labelling",
     "promise": "stopwise.logs.agreeing.promise",
+    "read_rule": "stopwise.policies.per_item.any_rule",
     "replay": "stopwise.logs.replaying.replay",
     "simulate_audit": "stopwise.logs.auditing.simulation",
     "write_rule": "stopwise.logs.items.fitting",
@@ -149,6 +151,7 @@ __all__ = [
     "policies",
     "policy_names",
     "promise",
+    "read_rule",
     "read_sweep",
     "register",
     "replay",

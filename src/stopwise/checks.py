@@ -246,6 +246,19 @@ def known_names(
             raise StopwiseError(f"{where}: unknown {what} {name!r}; {nearest(name, known)}")
 
 
+def known_fields(where: str, form: object, known: Iterable[str]) -> None:
+    """Refuse a form from a file that has no fields at all, or unknown ones.
+
+    >>> known_fields("binning", [1], ["edges", "labels"])
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: binning: got [1], but need fields, such as 'edges', 'labels'
+    """
+    if not isinstance(form, Mapping):
+        raise fail(where, form, "fields, such as " + ", ".join(map(repr, known)))
+    known_names(where, form, known)
+
+
 def names_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function whose keywords are settings: unknown ones are refused by name.
 

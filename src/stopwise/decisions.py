@@ -100,6 +100,15 @@ def stopping_is_best(here: ArrayLike, deeper: ArrayLike) -> BoolArray:
     return np.asarray(np.asarray(here) <= np.asarray(deeper) + TIE)
 
 
+def same_total(one: float, other: float) -> bool:
+    """Whether two total costs are equal but for rounding.
+
+    >>> same_total(0.1 + 0.2, 0.3), same_total(0.3, 0.3001)
+    (True, False)
+    """
+    return abs(one - other) <= TIE * max(1.0, abs(one), abs(other))
+
+
 def _minimisers(totals: ArrayLike) -> BoolArray:
     """Along the last axis, which are the least, read up to a tie."""
     table = np.asarray(totals, dtype=np.float64)

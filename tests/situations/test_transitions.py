@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,3 +158,47 @@ def test_the_state_of_four_stages_stays_below_a_megabyte() -> None:
     rows, _ = made_up(40_000, (0.2, 0.6, 1.0, 1.6), labels=10, seed=2)
     counts = Transitions.of(rows, Binning.fit(rows))
     assert len(json.dumps(counts.to_dict(), separators=(",", ":"))) < 1_000_000
+
+
+def form_of_a_log() -> dict[str, Any]:
+    """As JSON holds what was counted of three stages that say how sure they are."""
+    form: dict[str, Any] = Transitions.of(ROWS, Binning.fit(ROWS)).to_dict()
+    return dict(json.loads(json.dumps(form)))
+
+
+ROWS, _ = made_up(200, (0.0, 0.6, 1.2), seed=1)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda form: form["first"].popitem(),  # a situation that nobody came to
+        lambda form: form["moves"][0].popitem(),
+        lambda form: form["moves"][1].popitem(),
+        lambda form: form["full"].popitem(),
+        lambda form: form["moves"][0].update({"5": {"7": 3}}),
+        lambda form: form["ends"][0][next(iter(form["moves"][0]))].update({"7": 3}),
+        lambda form: form["first"].update({"5": 1e300}),
+        lambda form: form.update(labelled={"a": 1}),
+        lambda form: form.update(labelled="auto"),
+        lambda form: form.update(binning=[]),
+        lambda form: form["binning"].update(label_count=10**30),
+    ],
+)
+def test_counts_that_no_rounds_leave_behind_are_refused(spoil: Any) -> None:
+    form = form_of_a_log()
+    spoil(form)
+    with pytest.raises(StopwiseError):
+        Transitions.from_dict(form)
+
+
+@pytest.mark.parametrize("form", [[], 1, None, "counts"])
+def test_what_holds_no_counts_at_all_is_refused(form: Any) -> None:
+    with pytest.raises(StopwiseError, match="transitions"):
+        Transitions.from_dict(form)
+
+
+def test_a_part_of_what_a_machine_counted_is_read_back() -> None:
+    all_of_it, base = Transitions.from_dict(form_of_a_log()), Transitions(Binning.fit(ROWS))
+    base.add_keys(situations(ROWS, base.binning)[:50])
+    assert Transitions.from_dict(all_of_it.since(base).to_dict()).rounds == 150

@@ -343,12 +343,12 @@ class OpenRound(Round):
             raise StopwiseError(
                 f"round {self.number} stops at stage {self.depth}, whose output is there already"
             )
-        if confidence is not None:
-            sure = finite_number("confidence", confidence)
-            known = self.confidences or []
-            self.confidences = [*known, *[None] * (len(outputs) - len(known)), sure]
+        sure = None if confidence is None else finite_number("confidence", confidence)
         if cost is not None:
             self._note_cost(len(outputs), cost)
+        if sure is not None:  # only now: what is refused leaves no trace, and may be told again
+            known = self.confidences or []
+            self.confidences = [*known, *[None] * (len(outputs) - len(known)), sure]
         outputs.append(output)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import FloatArray, IntArray
-from stopwise.checks import fail, finite_number, known_names, known_version, whole_number
+from stopwise.checks import fail, finite_number, known_fields, known_version, whole_number
 from stopwise.situations.observations import ABSTAINED, MOST_STAGES, Observations
 
 VERSION = 1
@@ -102,7 +102,8 @@ class Binning:
         for stage, names in enumerate(self.labels):
             if len(names) > OTHER_LABEL or len(set(names)) != len(names):
                 raise fail(f"labels[{stage}]", names, f"up to {OTHER_LABEL} different labels")
-        whole_number("label_count", self.label_count, least=1)
+        if whole_number("label_count", self.label_count, least=1) > 2**31:
+            raise fail("label_count", self.label_count, "at most 2**31, more than any log has")
         if math.prod(feature.cells for feature in self.features) > 32:
             raise fail("features", [f.name for f in self.features], "at most 32 cells together")
 
@@ -235,7 +236,7 @@ class Binning:
         >>> Binning.from_dict(binning.to_dict()) == binning
         True
         """
-        known_names(
+        known_fields(
             "binning", form, ("version", "edges", "labels", "features", "label_count", "whole")
         )
         known_version(form, VERSION, needed=True)

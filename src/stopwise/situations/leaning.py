@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -42,25 +43,56 @@ class StageRisks:
 
     def look_up(self, situations: IntArray) -> FloatArray:
         """The losses of situations; one never met has those of its finest known coarser key."""
-        if len(situations) and len(self.keys[-1]):  # most are known at once
-            at = np.minimum(np.searchsorted(self.keys[-1], situations), len(self.keys[-1]) - 1)
-            left = np.flatnonzero(self.keys[-1][at] != situations)
-            result = self.losses[-1][at]
+        return self.at(self.places(situations))
+
+    def places(self, situations: IntArray) -> IntArray:
+        """Where the losses of situations stand: the same in all risks over the same keys."""
+        return places_of(self.keys, situations)
+
+    def at(self, places: IntArray) -> FloatArray:
+        """The losses that stand at these places."""
+        return np.asarray(self._all_losses[places])
+
+    @cached_property
+    def _all_losses(self) -> FloatArray:
+        return np.concatenate(self.losses)
+
+
+def places_of(keys: tuple[IntArray, ...], situations: IntArray) -> IntArray:
+    """The place of each situation's finest known key, where the keys of all levels follow on.
+
+    The coarsest level has one place, for all that is not known any closer.
+
+    >>> fine = np.array([3, 5])
+    >>> keys = (np.zeros(1, dtype=int), *(np.unique(fine >> shift) for shift in LEVELS[1:]))
+    >>> places_of(keys, np.array([3, 5, 4, 1 << 40])).tolist()    # 4 has the coarser key of both
+    [5, 6, 4, 0]
+    """
+    starts = [0, 1]
+    for level_keys in keys[1:]:
+        starts.append(starts[-1] + len(level_keys))
+    found = np.zeros(len(situations), dtype=np.int64)
+    left: IntArray | None = None  # all of them
+    for level in range(len(LEVELS) - 1, 0, -1):
+        level_keys = keys[level]
+        if not len(level_keys):
+            continue
+        wanted = situations if left is None else situations[left]
+        if LEVELS[level]:
+            wanted = wanted >> LEVELS[level]
+        at = level_keys.searchsorted(wanted)
+        np.minimum(at, len(level_keys) - 1, out=at)
+        known = level_keys[at] == wanted
+        at += starts[level]
+        if left is None:
+            found[known] = at[known]
+            left = np.flatnonzero(~known)
         else:
-            left = np.arange(len(situations))
-            result = np.repeat(self.losses[0], len(situations), axis=0)
-        for level in range(len(LEVELS) - 2, -1, -1):
-            if not len(left):
-                break
-            keys, wanted = self.keys[level], situations[left] >> LEVELS[level]
-            if not level:
-                result[left] = self.losses[0]
-            elif len(keys):
-                at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-                found = keys[at] == wanted
-                result[left[found]] = self.losses[level][at[found]]
-                left = left[~found]
-        return result
+            found[left[known]] = at[known]
+            left = left[~known]
+        if not len(left):
+            break
+    return found
 
 
 class _Level(NamedTuple):
@@ -83,6 +115,10 @@ class Levels:
 
     met: FloatArray
     levels: tuple[_Level, ...]
+
+    def places(self, situations: IntArray) -> IntArray:
+        """Where situations stand in any risks that lean on these keys."""
+        return places_of(tuple(level.keys for level in self.levels), situations)
 
     @classmethod
     def of(cls, fine: IntArray, rows: FloatArray, met: FloatArray) -> Levels:

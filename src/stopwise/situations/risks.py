@@ -10,7 +10,7 @@ look like them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -33,6 +33,7 @@ class StageMoves:
         inverse: the place of each move's start among them.
         rows: how many items went on from each.
         levels: they and their coarser keys.
+        next: where each move's end stands among the keys of the next stage; none at the last.
     """
 
     before: IntArray
@@ -42,6 +43,7 @@ class StageMoves:
     inverse: IntArray
     rows: FloatArray
     levels: Levels
+    next: IntArray
 
     @classmethod
     def all_of(cls, counts: Transitions) -> tuple[StageMoves, ...]:
@@ -54,13 +56,16 @@ class StageMoves:
         array([1.])
         """
         found: list[StageMoves] = []
+        none = np.zeros(0, dtype=np.int64)
         for moves in counts.moves:
             before, after, weight = _columns(moves)
             fine, inverse = np.unique(before, return_inverse=True)
             rows = _sums(inverse, weight, len(fine))
             met = _met(counts, found[-1] if found else None, fine)
             levels = Levels.of(fine, rows, met)
-            found.append(cls(before, after, weight, fine, inverse, rows, levels))
+            if found:
+                found[-1] = replace(found[-1], next=levels.places(found[-1].after))
+            found.append(cls(before, after, weight, fine, inverse, rows, levels, none))
         return tuple(found)
 
     def means(self, values: FloatArray) -> FloatArray:
@@ -92,8 +97,7 @@ def carry_back(
     result: list[StageRisks] = []
     for stage in range(stage_count - 2, -1, -1):
         here = moved[stage]
-        after = here.after
-        values = result[-1].look_up(after) if result else _at_the_end(after, loss, stage_count)
+        values = result[-1].at(here.next) if result else _at_the_end(here.after, loss, stage_count)
         means = here.means(values)
         if result:
             start, end, number = _columns(counts.ends[stage])
@@ -133,12 +137,12 @@ def going_on(
     moved = StageMoves.all_of(counts) if moved is None else moved
     result: list[StageRisks] = []
     for stage in range(last - 1, -1, -1):
-        after = moved[stage].after
         if result:
-            here = risks[stage + 1].look_up(after)[:, stage + 1]
-            values = np.minimum(here, result[-1].look_up(after)[:, 0])
+            places = moved[stage].next
+            here = risks[stage + 1].at(places)[:, stage + 1]
+            values = np.minimum(here, result[-1].at(places)[:, 0])
         else:
-            values = _at_the_end(after, loss, last + 1)[:, last]
+            values = _at_the_end(moved[stage].after, loss, last + 1)[:, last]
         means = moved[stage].means(values + steps[stage + 1])
         result.append(moved[stage].levels.lean(means[:, None], risks[stage].leans))
     return tuple(reversed(result))

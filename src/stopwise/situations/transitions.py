@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stopwise.arrays import IntArray
-from stopwise.checks import StopwiseError, fail, known_names, known_version, whole_number
+from stopwise.checks import StopwiseError, fail, known_fields, known_version, whole_number
 from stopwise.situations.binning import Binning
+from stopwise.situations.flow import check_flow
 from stopwise.situations.keys import decode, situations
 from stopwise.situations.observations import Observations
 from stopwise.situations.whole_rows import WholeRows
@@ -250,7 +251,7 @@ class Transitions:
         >>> Transitions.from_dict(counts.to_dict()) == counts
         True
         """
-        known_names("transitions", form, ("version", "binning", *_COUNTERS))
+        known_fields("transitions", form, ("version", "binning", *_COUNTERS))
         known_version(form, VERSION, needed=True)
         try:
             counts = cls(Binning.from_dict(form["binning"]))
@@ -267,8 +268,11 @@ class Transitions:
                 for pairs, step in zip(own, form[name], strict=False):
                     for before, targets in step.items():
                         pairs.update({(_key(before), a): n for a, n in _read(targets).items()})
-        except (KeyError, TypeError, AttributeError) as error:
+        except StopwiseError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise fail("transitions", str(error), "counts as to_dict writes them") from None
+        check_flow(counts, whole=counts.binning.whole)
         return counts
 
 

@@ -206,6 +206,31 @@ def test_a_report_that_is_no_number_costs_no_answer():
         assert (answer.answer, answer.cost) == ("y", 2.0)
 
 
+def test_of_what_a_stage_reports_one_bad_number_does_not_cost_the_other():
+    nothing = float("nan")
+    for reported, cost, known in (
+        (Reported("y", cost=7.0, confidence=nothing), 7.0, None),
+        (Reported("y", cost=-1, confidence=0.5), 2.0, 0.5),
+        (Reported("y", cost=-1, confidence=nothing), 2.0, None),
+    ):
+        sure: list[Any] = []
+        cascade = Cascade(
+            [Stage("a", str), Stage("b", lambda item, it=reported: it, 2)], "fixed",
+            on_round=lambda record, sure=sure: sure.append(record.confidences),
+        )  # fmt: skip
+        with pytest.warns(RuntimeWarning, match="what a stage reported"):
+            assert cascade.answer(1).cost == cost
+        assert (sure[0] or (None, None))[-1] == known
+
+
+def test_what_a_round_refused_leaves_no_trace():
+    round = Learner({"a": 1, "b": 2}, "fixed").begin()
+    with pytest.raises(StopwiseError):
+        round.observe("y", cost=-1, confidence=0.25)
+    round.observe("y", cost=1, confidence=0.5)
+    assert round.confidences == [0.5]
+
+
 def test_secrets_in_the_text_of_an_error_do_not_reach_messages():
     cascade = Cascade([Stage("a", raising), Stage("b", raising, 1)], "fixed", on_failure="skip")
     with pytest.raises(NoAnswerError) as caught:

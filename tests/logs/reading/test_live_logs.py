@@ -17,6 +17,8 @@ from stopwise.cli import build_app
 from stopwise.live import Learner, PostgresStore, RoundLog, SqliteStore, folded
 from stopwise.live.stores.stored import open_stored
 from stopwise.logs.auditing.audit import plan_audit
+from stopwise.logs.reading.rows import read_rows
+from stopwise.logs.settings import LogSettings
 
 STAGES = {"a": 0.1, "b": 1.0, "c": 2.0}
 
@@ -215,3 +217,61 @@ def test_reading_beside_a_learner_that_writes_loses_nothing(tmp_path: Path) -> N
     assert rows == sorted(rows)
     assert learner.store_status.failures == 0
     assert sw.analyze(path).rows == rounds
+
+
+def sure_cascade(store: Any, mode: str = "enforce", policy: str = "per-item") -> sw.Cascade:
+    """Two stages that say how sure they are, and one that is right; items are their numbers."""
+    rng = random.Random(7)
+    sure = [(rng.random(), rng.random()) for _ in range(1500)]
+    odd = [
+        [rng.random() < 0.5 * (one < 0.4), rng.random() < 0.5 * (two < 0.15)] for one, two in sure
+    ]
+
+    def stage(at: int, name: str, cost: float) -> sw.Stage:
+        def call(item: int) -> sw.Reported:
+            return sw.Reported("no" if odd[item][at] else "yes", confidence=sure[item][at])
+
+        return sw.Stage(name, call, cost=cost)
+
+    stages = [stage(0, "a", 1), stage(1, "b", 3), sw.Stage("c", lambda item: "yes", cost=8)]
+    return sw.Cascade(stages, policy, mistake_cost=60, mode=mode, store=store, seed=1)
+
+
+@pytest.mark.parametrize("kind", ["log", "sqlite", "postgres"])
+@pytest.mark.parametrize("policy", ["per-item", "uss-ts-jump"])
+def test_a_shadow_run_keeps_how_sure_stages_are_for_the_rule_that_is_fitted_on_it(
+    kind: str, policy: str, tmp_path: Path, postgres: Any
+) -> None:
+    store, log = store_of(kind, tmp_path, postgres, keep_rounds=True, keep_outputs=True)
+    with sure_cascade(store, "shadow", policy) as cascade:
+        for item in range(300):
+            cascade.answer(item)
+    edges = sw.fit(log).counts.binning.edges
+    assert [len(cuts) for cuts in edges] == [5, 5, 0]
+    assert sw.analyze(log, per_item=True).per_item.helps
+
+
+@pytest.mark.parametrize("kind", ["log", "sqlite"])
+def test_rounds_that_went_on_because_of_their_outputs_are_no_sample_to_analyse(
+    kind: str, tmp_path: Path
+) -> None:
+    store, log = store_of(kind, tmp_path, None, keep_rounds=True, keep_outputs=True)
+    with sure_cascade(store) as cascade:
+        full = sum(cascade.answer(item).explain().full_run for item in range(1500))
+        counted = cascade.learner.evidence()
+    assert 30 < full < 300
+    rows = read_rows(log, LogSettings())
+    assert len(rows.codes) == full
+    assert (rows.codes >= 0).all()  # none of these stages ever abstained
+    assert sw.analyze(log).evidence == counted
+    # Hard items alone go on: of those that did, far more differ than of all.
+    assert 0.1 < (rows.codes[:, 0] != rows.codes[:, 2]).mean() < 0.35
+
+
+def test_features_that_live_rounds_do_not_keep_are_not_passed_over(tmp_path: Path) -> None:
+    store, log = store_of("log", tmp_path, None, keep_outputs=True)
+    with sure_cascade(store, "shadow") as cascade:
+        for item in range(100):
+            cascade.answer(item)
+    with pytest.raises(StopwiseError, match="features: got"):
+        sw.fit(log, features="length")

@@ -155,3 +155,18 @@ def test_command(log, tmp_path, cli):
     assert answer.status == 0
     assert "always last" in answer.out
     assert cli(*arguments, "--order", "sideways").status == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_equal_on_paper_is_no_regret(seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, 2000)
+    right = rng.random((2000, 3)) < [0.4, 0.9, 0.91]
+    outputs = np.where(right, truth[:, None], 1 - truth[:, None])
+    frame = pl.DataFrame({**dict(zip("abc", outputs.T, strict=True)), "truth": truth})
+    found = replay(
+        frame, "fixed", stages="a,b,c", costs=[0.02, 25, 41], mistake_cost=300, truth="truth",
+        replications=1,
+    )  # fmt: skip
+    best = next(one for one in found.outcomes if one.name.startswith("best fixed"))
+    assert best.regret == 0

@@ -58,3 +58,10 @@ def test_an_unknown_kind_is_refused_with_those_that_are_known(kind: object, tmp_
     path = written(tmp_path / "rule.json", {**fitted(Rule).to_dict(), "rule": kind})
     with pytest.raises(StopwiseError, match="'per-item', 'per-item-logistic' or 'per-item-alone'"):
         read_rule(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_stage_needs_its_cost(kind: type[AnyRule], tmp_path: Path) -> None:
+    path = written(tmp_path / "rule.json", {**fitted(kind).to_dict(), "costs": [1, 5, 9]})
+    with pytest.raises(StopwiseError, match="stages"):
+        read_rule(path)

@@ -90,6 +90,8 @@ class RoundReader:
         record.outputs = round.outputs
         if round.costs is not None:
             record.costs = round.costs
+        if round.confidences is not None:
+            record.confidences = round.confidences
         if round.advised is not None:
             record.advised = round.advised
             self._note_advice(record)

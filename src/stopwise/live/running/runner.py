@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -104,11 +105,11 @@ class RoundRunner:
         try:
             round.observe(result.output, result.cost, result.confidence)
         except StopwiseError as error:
-            # A cost or a confidence that is no number: the output is as good as any.
+            # A cost or a confidence that is no number: what else was reported is as good as any.
             if round.ended or len(round.outputs) > round.depth:
                 raise
             warn(f"what a stage reported with its output was not used: {describe(error)}")
-            round.observe(result.output)
+            _tell_the_rest(round, result)
 
     # ---- ending ------------------------------------------------------------------------------
 
@@ -259,3 +260,12 @@ def _warn_lost(error: Exception) -> None:
     if from_signal(error):
         raise error
     warn(f"this round was answered but could not be counted: {describe(error)}", stacklevel=5)
+
+
+def _tell_the_rest(round: Round, result: CallResult) -> None:
+    """The output with what can be used of its cost and its confidence: one of them, or neither."""
+    for cost, confidence in ((result.cost, None), (None, result.confidence)):
+        with suppress(StopwiseError):
+            round.observe(result.output, cost, confidence)
+            return
+    round.observe(result.output)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, fail
 from stopwise.evidence import Evidence
 from stopwise.logs.reading.counting import UNTIL
 from stopwise.logs.reading.files import KINDS, need_polars
-from stopwise.logs.reading.log import Log, no_column
+from stopwise.logs.reading.log import Log, confidence_column, no_column
 from stopwise.logs.settings import LogSettings
 
 if TYPE_CHECKING:
@@ -83,6 +84,11 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
         column = getattr(settings, field)
         if column not in (None, field) or (column is not None and field == "truth"):
             raise no_column(field, column, ("segment", "item"))
+    if settings.features:
+        raise fail(
+            "features", list(settings.features),
+            f"a table that has them: {stored.name} is of live rounds",
+        )  # fmt: skip
     polars = need_polars()
     measured = stored.measured and settings.costs is None
     completed = _completed(settings, stored)
@@ -93,6 +99,7 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
     bills: list[list[float | None]] = []
     segments: list[str] = []
     items: list[str] = []
+    sure: list[list[float | None]] = []
     # As its learner counts: what was called only because a stage abstained says too much.
     limited = stored.abstentions != "leave out"
     until: list[int] = []
@@ -105,6 +112,7 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
         calls.append([_was_called(record, at) for at in range(stage_count)])
         segments.append(record.segment)
         items.append(f"{record.writer}/{record.sequence}")
+        sure.append(_padded(record.confidences, stage_count))
         if limited:
             until.append(record.depth + 1)
         if measured:
@@ -123,7 +131,11 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
     if settings.segment is not None:
         columns["segment"] = polars.Series(segments, dtype=polars.String)
     frame = polars.DataFrame(columns)
-    with_items = frame.with_columns(polars.Series("item", items, dtype=polars.String))
+    beside: dict[str, Any] = {"item": polars.Series(items, dtype=polars.String)}
+    for at, column in enumerate(zip(*sure, strict=True)):
+        if any(value is not None for value in column):
+            beside[confidence_column(at)] = polars.Series(column, dtype=polars.Float64)
+    with_items = frame.with_columns(**beside)
     return Log(
         name=stored.name,
         stages=stored.stages,
@@ -202,13 +214,24 @@ def _names(record: RoundRecord, stage_count: int) -> list[str | None]:
 
 
 def _was_called(record: RoundRecord, stage: int) -> bool:
+    """Whether a stage was called; of rounds that went on because of their outputs, its answer's.
+
+    The others are no fair sample of all items, and are not counted live either. Taken for stages
+    that abstained, they would be.
+    """
+    if record.item is not None and not record.item.full and record.advised is None:
+        return stage == record.stage
     return stage < record.called and not record.skipped >> stage & 1
 
 
 def _bills(record: RoundRecord, known: tuple[float, ...]) -> list[float | None]:
-    costs = list(record.costs or ())
-    costs += [None] * (len(known) - len(costs))
     return [
         (known[at] if cost is None else cost) if _was_called(record, at) else None
-        for at, cost in enumerate(costs)
+        for at, cost in enumerate(_padded(record.costs, len(known)))
     ]
+
+
+def _padded(values: Sequence[float | None] | None, stage_count: int) -> list[float | None]:
+    """What is known of each stage; nothing of those that told nothing."""
+    known = list(values or ())
+    return known + [None] * (stage_count - len(known))

@@ -71,6 +71,15 @@ class Log:
         return self.counted is not None
 
 
+def confidence_column(stage: int) -> str:
+    """What the column of a stage's confidences is called in a wide frame.
+
+    >>> confidence_column(2)
+    'confidence 2'
+    """
+    return f"confidence {stage}"
+
+
 def cost_expression(kind: Any, column: str) -> tuple[Any, Any]:
     """A column of costs as numbers, and which of its cells are no number."""
     polars = need_polars()

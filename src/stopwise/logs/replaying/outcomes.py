@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.costs import FloatArray
-from stopwise.decisions import first_passing_stage, optimal_stage
+from stopwise.decisions import first_passing_stage, optimal_stage, same_total
 from stopwise.logs.reading.rows import LogRows
 from stopwise.problem import IntArray
 
@@ -95,7 +95,9 @@ class Scorer:
         if self._wrong is not None:
             found["error_rate"] = float(self._wrong[index, answering].mean())
             total = found["error_rate"] + found["cost"] / rows.costs.mistake_cost
-            found["regret"] = total - self.best_total
+            # Sums in another order differ by rounding: what is equal on paper is no regret.
+            same = same_total(total, self.best_total)
+            found["regret"] = 0.0 if same else total - self.best_total
         return found
 
     def outcome(self, name: str, depths: IntArray, more: FloatArray | None = None) -> ReplayOutcome:

@@ -130,8 +130,9 @@ class Rule(FiledRule):
         depths = np.full(len(keys), last, dtype=np.int64)
         on = np.ones(len(keys), dtype=np.bool_)
         for stage in range(last):
-            here = self.risks[stage].look_up(keys[:, stage])[:, stage]
-            deeper = self.going_on[stage].look_up(keys[:, stage])[:, 0]
+            risks = self.risks[stage]
+            places = risks.places(keys[:, stage])
+            here, deeper = risks.at(places)[:, stage], self.going_on[stage].at(places)[:, 0]
             stops = on & stopping_is_best(here, deeper)
             depths[stops] = stage
             on &= ~stops

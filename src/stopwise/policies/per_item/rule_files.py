@@ -93,4 +93,6 @@ def read_head(
     reference, trust = form.get("reference", "auto"), form.get("trust")
     check_reference(reference, trust, len(stages))
     costs = Costs.from_stages(form["costs"], form.get("mistake_cost", 1.0))
+    if costs.stage_count != len(stages):
+        raise fail("stages", stages, f"{costs.stage_count} names, as there are costs")
     return RuleHead(tuple(stages), costs, reference, trust)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stopwise.checks import fail
 from stopwise.costs import FloatArray
 from stopwise.logs.reading.files import need_polars
-from stopwise.logs.reading.log import CONFIDENCE_SUFFIX
+from stopwise.logs.reading.log import CONFIDENCE_SUFFIX, confidence_column
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BESIDE = ("confidence", "feature")
 """First words of the names of these columns in a wide frame."""
 
-_CONFIDENCE, _FEATURE = "confidence ", "feature "
+_FEATURE = "feature "
 
 
 def beside_wide(
@@ -28,7 +28,7 @@ def beside_wide(
     """The columns of a wide log to be read beside its outputs, under names of their own."""
     polars = need_polars()
     chosen = [
-        polars.col(stage + CONFIDENCE_SUFFIX).alias(f"{_CONFIDENCE}{at}")
+        polars.col(stage + CONFIDENCE_SUFFIX).alias(confidence_column(at))
         for at, stage in enumerate(stages)
         if stage + CONFIDENCE_SUFFIX in types
     ]
@@ -46,7 +46,7 @@ def beside_long(
     chosen: list[Any] = []
     if "confidence" in types:
         chosen = [
-            polars.col("confidence").filter(stage_of == stage).first().alias(f"{_CONFIDENCE}{at}")
+            polars.col("confidence").filter(stage_of == stage).first().alias(confidence_column(at))
             for at, stage in enumerate(stages)
         ]
     return chosen + [_feature(types, name).drop_nulls().first() for name in features]
@@ -68,12 +68,12 @@ def read_confidences(table: pl.DataFrame, stages: Sequence[str]) -> FloatArray |
            [nan, nan],
            [nan, nan]])
     """
-    found = [at for at in range(len(stages)) if f"{_CONFIDENCE}{at}" in table.columns]
+    found = [at for at in range(len(stages)) if confidence_column(at) in table.columns]
     if not found:
         return None
     result = np.full((table.height, len(stages)), np.nan)
     for at in found:
-        column, bad = _numbers(table[f"{_CONFIDENCE}{at}"])
+        column, bad = _numbers(table[confidence_column(at)])
         if bad is not None:
             raise fail(
                 f"column {stages[at]}{CONFIDENCE_SUFFIX}", bad, "numbers, or blanks where a stage"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stopwise.arrays import FloatArray
-from stopwise.checks import fail, known_names
+from stopwise.checks import fail, known_fields
 from stopwise.policies.per_item.logistic.features import (
     FeatureColumn,
     numbers_of,
@@ -170,7 +170,7 @@ class RowNumbers:
         >>> RowNumbers.from_dict(columns.to_dict()) == columns
         True
         """
-        known_names("columns", form, ("binning", "means", "scales", "features"))
+        known_fields("columns", form, ("binning", "means", "scales", "features"))
         try:
             found = cls(
                 Binning.from_dict(form["binning"]),
