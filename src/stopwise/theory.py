@@ -7,7 +7,7 @@ as text that the report of `stopwise reproduce` prints too.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,9 @@ __all__ = [
 
 if not TYPE_CHECKING:  # a checker that saw it would take any name for a known one
     __getattr__, __dir__ = lazy_names(__name__, {})
+
+Dominance = Literal["strong", "weak"]
+"""Under which condition a bound holds: strong or weak dominance."""
 
 DOUBT_TRANSITIVITY = (
     "Theorem 1 and Theorem 2 assume that the sampled preferences of a round are transitive. USS-TS"
@@ -201,7 +204,7 @@ def theorem2_bound(
     stages: int,
     rounds: ArrayLike,
     *,
-    dominance: Literal["strong", "weak"],
+    dominance: Dominance,
     alpha: float = ALPHA,
 ) -> FloatArray:
     """Theorem 2 of the paper: USS-TS's problem-independent bounds, over T.
@@ -218,7 +221,7 @@ def theorem2_bound(
     times = _rounds(rounds)
     alpha = positive_number("alpha", alpha)
     logs = np.log(times)
-    if one_of("dominance", dominance, ("strong", "weak")) == "strong":
+    if one_of("dominance", dominance, get_args(Dominance)) == "strong":
         return np.asarray(2 * np.sqrt(alpha * stages * times * logs))
     return np.asarray(2 * np.cbrt(6 * alpha * stages * logs) * np.cbrt(times) ** 2)
 

@@ -10,8 +10,8 @@ def last_that_holds(
 ) -> float:
     """The last number on the way from `start` to `end` of which something holds.
 
-    It is taken to hold of `start`, and from some place on no more. What comes out always holds; it
-    is nearer to that place than the way's length halved so many times.
+    It is taken to hold of `start`, and from some place on no more. What comes out always holds. Its
+    distance from that place is below the length of the way, halved `times` times.
 
     >>> last_that_holds(lambda x: x * x <= 2, 0, 2, times=20)
     1.4142131805419922

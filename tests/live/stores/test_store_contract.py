@@ -66,6 +66,24 @@ def test_rounds_that_cannot_be_written_stay_queued_are_counted_and_shown(kind, p
     again.close()
 
 
+def test_rounds_that_come_quicker_than_a_store_writes_wait_and_are_not_refused(kind, play):
+    learner = kind.learner(durability="behind", queue=20)
+    store = learner._books.queue.store
+    append = store.append
+
+    def slow(first, records):
+        time.sleep(0.01)
+        return append(first, records)
+
+    store.append = slow
+    play(learner, 500)
+    assert learner.store_status.unrecorded == 0
+    learner.close()
+    again = kind.learner()
+    assert again.rounds == 500
+    again.close()
+
+
 def test_written_behind_within_the_interval(kind, play):
     learner = kind.learner(durability="behind", keep_rounds=True)
     play(learner, 7)

@@ -19,9 +19,6 @@ from store_kinds import STAGES
 def test_a_file_of_another_program_is_left_as_it_is(tmp_path, content):
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    if content == b"{":  # the beginning of one of ours as well: then nothing was kept in it
-        Learner([0, 1], store=RoundLog(path)).close()
-        return
     with pytest.raises(StopwiseError):
         Learner([0, 1], store=RoundLog(path))
     assert path.read_bytes() == content

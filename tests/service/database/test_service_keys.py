@@ -147,7 +147,7 @@ def test_the_command(tmp_path: Path) -> None:
     gone = run.invoke(build_app(), ["keys", "revoke", str(path), key_id])
     assert gone.exit_code == 0
     assert "revoked" in run.invoke(build_app(), ["keys", "list", str(path)]).stdout
-    with pytest.raises(StopwiseError, match="create, list or revoke"):
+    with pytest.raises(StopwiseError, match="'create', 'list' or 'revoke'"):
         run.invoke(build_app(), ["keys", "remove", str(path)], catch_exceptions=False)
 
 

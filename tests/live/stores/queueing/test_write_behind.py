@@ -118,7 +118,7 @@ def test_rounds_that_threads_end_together_wake_the_store(tmp_path):
 def test_a_round_that_is_kept_does_not_wait_for_those_that_come_after_it(tmp_path, monkeypatch):
     """Rounds that go on coming faster than the store writes would hold it back for ever."""
     learner = Learner([0, 1], "fixed", store=RoundLog(tmp_path / "log", durability="behind"))
-    monkeypatch.setattr(queue.RoundQueue, "_late", property(lambda self: 1.0))
+    monkeypatch.setattr(queue.RoundQueue, "_too_far", property(lambda self: True))
 
     async def end_in_loop():
         round = learner.begin()

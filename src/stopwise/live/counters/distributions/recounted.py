@@ -190,7 +190,7 @@ class PoolCounts(Recounted):
         super().anchor(*counts)
 
     def move(self, added: Added, times: int = 1) -> None:
-        """Count one more round, or so many equal ones, of whichever segment."""
+        """Count one more round, or several equal ones, of whichever segment."""
         self.clock += times
         self.count(added, times)
 

@@ -136,31 +136,33 @@ class RoundQueue:
     # ---- written behind, but not too far -----------------------------------------------------
 
     @property
-    def _late(self) -> float:
-        """For how many seconds more than a flush interval a round has waited; 0 where none has.
+    def _too_far(self) -> bool:
+        """Whether a round waits for longer than a flush interval, or half of the queue is full.
 
         A store that fails, or has not answered for `AWAY` seconds, is not waited for.
         """
-        if self.last <= self.kept or self.last_error is not None or self.closed:
-            return 0.0
+        waiting, writing = self.last - self.kept, self.store.writing
+        if waiting <= 0 or self.last_error is not None or self.closed:
+            return False
         waited = self.waited()
+        if waited <= writing.seconds and 2 * waiting <= writing.queue:
+            return False
         # A store that is far behind but goes on writing has answered.
-        unanswered = min(waited, time.monotonic() - self._answered)
-        return 0.0 if unanswered > AWAY else max(0.0, waited - self.store.writing.seconds)
+        return min(waited, time.monotonic() - self._answered) <= AWAY
 
     def catch_up(self, number: int) -> None:
-        """Wait while a round is unwritten for longer than the flush interval, and this one is too.
+        """Wait while the store is too far behind, and has not kept this round yet.
 
-        So that all rounds that a kill can cost have ended within one interval, however fast they
-        come and however slow the store is. One that is kept waits for no others that come later.
+        So all rounds that a kill can cost have ended within one interval, and none lacks room,
+        however fast they come and however slow the store is. One that is kept waits for no others.
         """
-        while self.kept < number and self._late:
+        while self.kept < number and self._too_far:
             with contextlib.suppress(StoreError):
                 self.wait(self.kept + 1, AWAY)
 
     async def catch_up_async(self, number: int) -> None:
         """The same without standing in the way of an event loop."""
-        while self.kept < number and self._late:
+        while self.kept < number and self._too_far:
             with contextlib.suppress(StoreError, TimeoutError):
                 await asyncio.wait_for(self.wait_async(self.kept + 1), AWAY)
 
