@@ -93,7 +93,8 @@ def main() -> None:
         "Written by `python benchmarks/real_readings.py`, on logs that `benchmarks/real_logs.py` makes",
         "from data and tools of PyPI packages. In each cell: the share of mistake costs at which the",
         "stage is truly the best one, the mean excess cost over the best, and the share of mistake",
-        "costs at which that excess is above 20 %. No choice of the headline was made on these logs.",
+        "costs at which that excess is above 20 %. Parts of the headline were chosen on the logs of the",
+        "part *choice* and further draws of them; those of *final* rest on other data, and choose nothing.",
         "",
     ]
     for part in dict.fromkeys(part for part, _, _ in found):

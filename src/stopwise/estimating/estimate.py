@@ -10,7 +10,7 @@ These figures were chosen on 200 made-up and 41 real cascades with known truth.
 Half of the belief goes to a second model (`difficulty`), in which errors are not independent. Two
 models that err differently are better than either: on cascades that nothing was chosen on, the
 average names the best stage more often than each alone. A fifth of the error rates comes from a
-third opinion that no model is behind (`others`): each stage held against the plurality of the rest.
+third opinion, in which no stage votes on itself (`others`): each is held against the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from stopwise.estimating.consensus import (
 )
 from stopwise.estimating.dependence import Dependence, dependence
 from stopwise.estimating.difficulty import shared_difficulty
-from stopwise.estimating.others import plurality_of_others
+from stopwise.estimating.others import held_against_others
 
 LEAN = 0.3
 """The part of the belief that goes to the deeper stages, whatever the consensus says."""
@@ -46,7 +46,8 @@ LEAN_OF_THREE = 0.5
 """With three stages, of which two that share their errors outvote the third unseen."""
 
 LEAD_STARTS, LEAD_ENDS = 0.1, 0.3
-"""Between these leads of an earlier stage over the last of three, the lean falls to nothing."""
+"""Between these leads of an earlier stage over the last of three, the lean falls to nothing, in a
+chain too: a last stage that contradicts both others follows neither."""
 
 LEAN_IN_CHAIN = 0.6
 DOUBLING, DOUBLING_OF_THREE, DOUBLING_IN_CHAIN = 2.0, 4.0, 4.0
@@ -55,12 +56,13 @@ SECOND_MODEL = 0.5
 """The part of the belief that goes to the model of shared difficulty: as much as to the other."""
 
 OTHERS = 0.2
-"""The part of the error rates that comes from each stage held against the plurality of the others;
-none where stages are copies or follow each other in a chain."""
+"""The part of the error rates that comes from each stage held against the others; none where
+stages are copies or follow each other in a chain."""
 
-SUSPICION = 0.3
-"""How much of the belief in deeper stages is taken back where one is suspected to be worse. In a
-chain none is: there agreement alone is a bad judge of deeper stages."""
+SUSPICION = 0.6
+"""By what a deeper stage is suspected to be worse: this much of the second model, the rest of the
+consensus, no belief in deeper stages. In a chain the belief stays: there agreement alone is a bad
+judge of them."""
 
 FEW_DIFFERENCES = 20
 """With fewer items than this on which stages differ, nothing is estimated."""
@@ -80,7 +82,7 @@ class Estimate:
         draws: the same over samples of the items drawn with replacement, one row each.
         consensus: the model of agreement that they rest on.
         plurality_error_rates: what they would be if the most frequent answer were right.
-        suspected_error_rates: by both models, with less belief in deeper stages, by which an
+        suspected_error_rates: by both models, without the belief in deeper stages, by which an
             expensive stage is suspected to be worse than a cheaper one (`SUSPICION`).
         dependence: the check of the assumption.
         lean: the part of the belief that goes to deeper stages, from 0 to 1.
@@ -262,14 +264,15 @@ def _estimated(
     check = found.dependence
     number_of, accuracy, right = groups.number[None], found.accuracy[None], found.right[None]
     items = float(groups.number.sum())
-    lean, belief = leaning(accuracy[0], check.chain)
+    chain = check.chain * (1 - _contradicted(accuracy[0]))
+    lean, belief = leaning(accuracy[0], chain)
     deeper = _believed(groups, belief)
     who = answering_stages(groups.codes, abstentions)
     answered = (groups.codes >= 0).any(axis=1)
     differing = answered & ~(groups.codes <= 0).all(axis=1)
     enough = key.stages >= 3 and bool(groups.number[differing].sum() >= FEW_DIFFERENCES)
-    # The second model knows no copies but of the stage before, the plurality of the others none at
-    # all: they are left to the consensus.
+    # The second model knows no copies but of the stage before, and in the plurality of the others
+    # each has a vote: copies are left to the consensus.
     copied = float(np.clip(2 - 2 * votes.min(), 0.0, 1.0))
     worlds = None
     if second_model and enough and copied < 1:
@@ -279,8 +282,8 @@ def _estimated(
     def all_counted(truths: FloatArray, second: FloatArray | float) -> FloatArray:
         return (1 - part) * ((1 - lean) * truths + lean * deeper) + part * second
 
-    held = plurality_of_others(groups)[None]
-    third = OTHERS * (1 - copied) * (1 - check.chain) if key.stages >= 3 else 0.0
+    held = held_against_others(groups, accuracy[0], votes, kinds)[None]
+    third = OTHERS * (1 - copied) * (1 - chain) if key.stages >= 3 else 0.0
 
     def rates_of(sample: FloatArray, together: FloatArray) -> FloatArray:
         alone = _error_rates(who, sample, np.where(np.isnan(held), together, held))
@@ -298,11 +301,12 @@ def _estimated(
         # Each sample goes with one of the worlds that the second model holds possible.
         second = 0.0 if worlds is None else worlds[generator.integers(0, len(worlds), size)]
         draws.append(rates_of(sample, all_counted(truths, second)))
-    together = all_counted(right, 0.0 if worlds is None else worlds.mean(axis=0))
+    second = 0.0 if worlds is None else worlds.mean(axis=0)
+    together = all_counted(right, second)
     error_rates = rates_of(number_of, together)
-    taken_back = SUSPICION * (1 - check.chain)
-    by_models, agreed = (_error_rates(who, number_of, each) for each in (together, right))
-    suspected = (1 - taken_back) * by_models + taken_back * agreed
+    of_second = 0.0 if worlds is None else SUSPICION * (1 - copied)
+    without = (1 - of_second) * right + of_second * second
+    suspected = _error_rates(who, number_of, chain * together + (1 - chain) * without)
     result = Estimate(
         error_rates=error_rates[0],
         draws=np.concatenate(draws) if draws else error_rates,
@@ -334,13 +338,19 @@ def leaning(accuracy: FloatArray, chain: float = 0.0) -> tuple[float, FloatArray
     """
     lean, doubling = LEAN, DOUBLING
     if len(accuracy) == 3:
-        lead = float(accuracy[:-1].max() - accuracy[-1])
-        fall = float(np.clip((lead - LEAD_STARTS) / (LEAD_ENDS - LEAD_STARTS), 0.0, 1.0))
-        lean, doubling = LEAN_OF_THREE * (1 - fall), DOUBLING_OF_THREE
+        lean, doubling = LEAN_OF_THREE * (1 - _contradicted(accuracy)), DOUBLING_OF_THREE
     lean += (LEAN_IN_CHAIN - lean) * chain
     doubling += (DOUBLING_IN_CHAIN - doubling) * chain
     belief = doubling ** np.arange(len(accuracy), dtype=np.float64)
     return lean, belief / belief.sum()
+
+
+def _contradicted(accuracy: FloatArray) -> float:
+    """How far, from 0 to 1, both others contradict the last of three stages; more can err alike."""
+    if len(accuracy) != 3:
+        return 0.0
+    lead = float(accuracy[:-1].max() - accuracy[-1])
+    return float(np.clip((lead - LEAD_STARTS) / (LEAD_ENDS - LEAD_STARTS), 0.0, 1.0))
 
 
 def _error_rates(who: IntArray, number: FloatArray, right: FloatArray) -> FloatArray:

@@ -22,11 +22,12 @@ from stopwise.logs.judging.warnings.row_warnings import (
 from stopwise.logs.reading.counting import PatternCounts
 from stopwise.logs.settings import LogSettings
 
-LEAST_GAP = 0.005
+LEAST_GAP = 0.01
 """A stage that is wrong more often than a cheaper one by less than this is not worth a word."""
 
-GAP_ERRORS = 1.0
-"""Standard errors from which a suspected gap is pointed out; the suspicion is careful by itself."""
+GAP_ERRORS = 0.5
+"""A suspected gap must exceed that by this many standard errors; `benchmarks/OUTLIERS.md` says how
+many false alarms are left."""
 
 FEW_ROWS = 100
 
@@ -76,7 +77,7 @@ def outlier_stages(verdict: Verdict, readings: Readings) -> Iterator[LogWarning]
             pair = verdict.pair(i, j)
             gap = float(suspected[j] - suspected[i])
             chance = float(np.sqrt(max(pair.disagreement, 1 / pair.seen) / pair.seen))
-            if gap > max(LEAST_GAP, GAP_ERRORS * chance):
+            if gap > LEAST_GAP + GAP_ERRORS * chance:
                 worse[i] = gap
         if not worse:
             continue
