@@ -88,3 +88,20 @@ def test_audit_page_tells_the_truth_about_its_example(tmp_path, monkeypatch, cli
     assert form["audit_labels"]["median"] == int(figures[1])
     assert form["random_labels"]["median"] == pytest.approx(int(figures[2]), abs=0.5)
     assert form["worth_labelling"] == 321
+
+
+def test_audit_page_has_the_figures_of_the_benchmark():
+    """What docs/audit.md says of real logs is the last line of benchmarks/AUDIT.md."""
+    lines = (DOCS.parent / "benchmarks" / "AUDIT.md").read_text().strip().splitlines()
+    cells = [cell.strip() for cell in lines[-1].strip("|").split("|")]
+    logs, audits, labels, wrong, strict, _, random = cells[1:8]
+    guesses = [cell.split(" ")[0] for cell in cells[8:]]
+    by_random = [cell.split("(")[1].rstrip(")") for cell in cells[9:]]
+    page = " ".join((DOCS / "audit.md").read_text().split())
+    shares = [wrong, *guesses, *by_random]
+    said = [
+        f"In {int(audits):,} simulated audits of {logs} real logs", f"median was {labels} labels",
+        f"at random takes {random}.", f"{strict} at the median of the same audits",
+        *(share.replace("%", " %") for share in shares),
+    ]  # fmt: skip
+    assert [text for text in said if text not in page] == []

@@ -83,6 +83,34 @@ def test_best_guess_at_any_number_of_labels():
     assert excess[3] <= 0.025
 
 
+def two_that_err_alike():
+    """A log whose first and last stage share their errors, so that the first looks right."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, 2000)
+    wrong = (truth + 1) % 3
+    shared, own = rng.random(2000) < 0.25, rng.random(2000) < 0.08
+    a = np.where(shared, wrong, truth)
+    c = np.where(rng.random(2000) < 0.3, (a + 1) % 3, a)
+    return pl.DataFrame({"a": a, "b": np.where(own, wrong, truth), "c": c, "truth": truth})
+
+
+def test_simulated_guesses_choose_among_the_stages_that_are_left():
+    """Labels go to the stages still in question, and the guess after the last is what is left."""
+    given = {"stages": STAGES, "costs": [0.0, 0.01, 0.02], "mistake_cost": 1}
+    settled = simulate_audit(plan_audit(two_that_err_alike(), truth="truth", **given))
+    assert settled.right == 1
+    assert settled.guess_excess[0] > 0.5  # without a label it is wrong
+    done = settled.audit_labels <= 100
+    assert done.mean() > 0.9
+    assert settled.guess_excess[3] <= settled.guess_excess[0] * (1 - done.mean())
+
+
+def test_thirty_labels_correct_an_estimate_that_is_wrong():
+    given = {"stages": STAGES, "costs": [0.0, 0.01, 0.02], "mistake_cost": 1}
+    found = simulate_audit(plan_audit(two_that_err_alike(), truth="truth", **given))
+    assert found.guess_excess[2] < found.guess_excess[0] / 5
+
+
 def test_all_items_count_when_stages_go_on():
     """A stage that is silent on three quarters cannot win by being silent."""
     rng = np.random.default_rng(2)

@@ -92,10 +92,10 @@ def simulate_audit(
     counts, guesses, right = [], [], 0
     for at, child in enumerate(seeds):
         order = label_order(plan, child)
-        audited, randomly, best = _simulate_once(plan, order, rows.truth)
-        guesses.append([_guess_after(plan, order, rows.truth, number) for number in GUESS_AFTER])
-        counts.append((audited, randomly))
-        right += bool(totals[best] <= totals.min() + plan.tolerance + TIE)
+        course = _Course.of(plan, order, rows.truth)
+        guesses.append([course.guess_after(number) for number in GUESS_AFTER])
+        counts.append((len(course.labelled), course.randomly))
+        right += bool(totals[course.best] <= totals.min() + plan.tolerance + TIE)
         if progress is not None:
             progress(at + 1, replications)
     table = np.array(counts, dtype=np.int64)
@@ -113,34 +113,56 @@ def simulate_audit(
     )
 
 
-def _guess_after(plan: AuditPlan, order: IntArray, truth: IntArray, number: int) -> int:
-    """The best guess with this many labels."""
-    worth = plan.worth_labelling(plan.candidates)
-    labelled = np.zeros(len(order), dtype=bool)
-    labelled[order[worth[order]][:number]] = True
-    return best_guess(plan, plan.candidates, order, labelled, truth)
+@dataclass(frozen=True)
+class _Course:
+    """How one audit went.
 
+    Attributes:
+        order: all items, in random order.
+        labelled: the items that were labelled, in turn.
+        lost: the stages that were out, each with how many labels there were then.
+        randomly: how many labels of the whole log would have told the same.
+        best: the stage that is left.
+    """
 
-def _simulate_once(plan: AuditPlan, order: IntArray, truth: IntArray) -> tuple[int, int, int]:
-    """Labels taken by the audit, by random labelling, and the stage it ended with."""
-    events = []
-    for pair in plan.pairs:
-        places = np.flatnonzero(plan.differ[pair][order])
-        items = order[places]
-        decided = plan.decide(pair, items, truth[items])
-        assert decided is not None  # at the latest when every item is labelled
-        draws, side = decided
-        loser = pair[0] if side == DEEP_PAYS else pair[1]
-        events.append((int(places[draws - 1]), pair, loser))
-    left = set(plan.candidates)
-    audited, place = 0, -1
-    for at, pair, loser in sorted(events):
-        if len(left) == 1:
-            break
-        if not set(pair) <= left:
-            continue
-        worth = plan.worth_labelling(tuple(sorted(left)))
-        audited += int(worth[order[place + 1 : at + 1]].sum())
-        place = at
-        left.discard(loser)
-    return audited, place + 1, min(left)
+    plan: AuditPlan
+    order: IntArray
+    truth: IntArray
+    labelled: IntArray
+    lost: tuple[tuple[int, int], ...]
+    randomly: int
+    best: int
+
+    @classmethod
+    def of(cls, plan: AuditPlan, order: IntArray, truth: IntArray) -> _Course:
+        """Label until one stage is left."""
+        events = []
+        for pair in plan.pairs:
+            places = np.flatnonzero(plan.differ[pair][order])
+            items = order[places]
+            decided = plan.decide(pair, items, truth[items])
+            assert decided is not None  # at the latest when every item is labelled
+            draws, side = decided
+            loser = pair[0] if side == DEEP_PAYS else pair[1]
+            events.append((int(places[draws - 1]), pair, loser))
+        left, lost, parts = set(plan.candidates), [], [order[:0]]
+        place = -1
+        for at, pair, loser in sorted(events):
+            if len(left) == 1:
+                break
+            if not set(pair) <= left:
+                continue
+            items = order[place + 1 : at + 1]
+            parts.append(items[plan.worth_labelling(tuple(sorted(left)))[items]])
+            place = at
+            left.discard(loser)
+            lost.append((sum(map(len, parts)), loser))
+        return cls(plan, order, truth, np.concatenate(parts), tuple(lost), place + 1, min(left))
+
+    def guess_after(self, number: int) -> int:
+        """The best guess with this many labels, among the stages that are left by then."""
+        out = {stage for labels, stage in self.lost if labels <= number}
+        left = tuple(stage for stage in self.plan.candidates if stage not in out)
+        labelled = np.zeros(len(self.order), dtype=bool)
+        labelled[self.labelled[:number]] = True
+        return best_guess(self.plan, left, self.order, labelled, self.truth)
