@@ -130,7 +130,7 @@ def main() -> None:
         "question, ten audits at each. *Labels*: the median until one stage is left, as usual and with",
         "`--strict`; *wrong*: the share of audits that end with a stage that is not the best one; *random*:",
         "the same when the whole log is labelled in random order. *Best guess*: how much more than the best",
-        "stage it costs, mistakes included, after so many labels; in brackets the stage that as many labels",
+        "stage it costs, mistakes included, after 0 to 100 labels; in brackets the stage that as many labels",
         "drawn from the whole log name by themselves.",
         "",
         "| logs | number | audits | labels | wrong | strict | wrong | random | best guess: none | 10 | 30 | 100 |",

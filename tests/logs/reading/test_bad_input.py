@@ -63,6 +63,14 @@ CASES = [
     case("log.csv", "item,stage,output\n1,a,x\n", "--stages", "a,q", "--costs", "1,2",
          says="stages: got 'q', but need one of those in the log: a"),
     case("log.csv", "item,stage,output\n1,a,x\n", "--costs", "1,2", says="stages: not given"),
+    case("log.csv", "item,stage,output\n1,a,x\n1,b,x\n2,a,x\n2,,x\n", *FLAGS,
+         says="rows with nothing in column 'stage'"),
+    case("log.csv", TWO.encode("utf-16"), *FLAGS, says="this is text in UTF-16; save it as UTF-8"),
+    case("log.csv", TWO.encode("utf-16-le"), *FLAGS, says="text in UTF-16"),
+    case("log.csv", TWO.encode("utf-16-be"), *FLAGS, says="text in UTF-16"),
+    case("log.csv", "a, b\nx, x\ny, x\n", *FLAGS, says="need a column of the log: a, ' b'"),
+    case("log.csv", TWO, "--stages", "a,b", "--costs", "1e308,1e308",
+         says="costs[1]: got inf, but need a finite number"),
 ]  # fmt: skip
 
 
@@ -119,6 +127,7 @@ def test_mixed_types_are_read_as_text_where_that_makes_sense(tmp_path, cli):
 def test_places_that_are_no_files(tmp_path, cli):
     refused(cli("analyze", tmp_path / "none.csv", *FLAGS), "there is no such file")
     refused(cli("analyze", tmp_path / "*.csv", *FLAGS), "there is no such file")
+    refused(cli("analyze", f"sqlite:///{tmp_path}/log.db", *FLAGS), "with --sql 'SELECT ...'")
     refused(cli("analyze", tmp_path, *FLAGS), "this is a folder")
     refused(cli("analyze"), "no log given")
     refused(cli("analyze", "--example", tmp_path / "log.csv"), "not both")

@@ -142,6 +142,21 @@ def test_duckdb_counts_for_us(frame, tmp_path):
 def test_a_password_is_never_part_of_a_name():
     for url in ("postgresql://me:secret@host/db", "postgresql://host/db?user=me&password=secret"):
         assert Query(url, "select 1").name == "postgresql query of host/db"
+    for odd in ("postgresql://host/db?password=se@cret", "postgresql://me:se?cret@host/db"):
+        assert Query(odd, "select 1").name == "postgresql query of a server"
+
+
+def test_a_database_is_named_as_its_user_wrote_it():
+    names = {
+        "sqlite:///ok.db": "sqlite query of ok.db",
+        "sqlite:///folder/ok.db": "sqlite query of folder/ok.db",
+        "sqlite:////data/ok.db": "sqlite query of /data/ok.db",
+        "sqlite:///a@b?.db": "sqlite query of a@b?.db",
+        "duckdb:///ok.duckdb": "duckdb query of ok.duckdb",
+        "duckdb://": "duckdb query of files",
+    }
+    for url, name in names.items():
+        assert Query(url, "select 1").name == name
 
 
 def test_postgresql_counts_for_us(frame, postgres, cli):

@@ -17,8 +17,8 @@ def check_names(rows: LogRows) -> None:
     """Refuse a log in which two items have one name."""
     if len(set(rows.items)) != len(rows.items):
         raise StopwiseError(
-            "item: names are not unique, so labels could not be told apart; name another column"
-            " with --item"
+            "item: names are not unique, so labels could not be told apart; keep one row for each"
+            " item, or name another column with --item"
         )
 
 

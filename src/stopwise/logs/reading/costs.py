@@ -117,7 +117,8 @@ def costs_of(
             rates = beyond.rates_high(tail)
             bounds = high * rates if alone else low * (1 - rates)
         kept_low, beyond_high = (None, bounds) if alone else (bounds, None)
-    through = own if alone else np.cumsum(own)
+    with np.errstate(over="ignore"):  # what is too large to add up is refused below
+        through = own if alone else np.cumsum(own)
     # Called alone, a stage that often gives no answer may cost more than the next one. The next is
     # then taken to cost as much, which makes nothing certain that is not.
     spent = np.maximum.accumulate(through + beyond.costs(own, counts.billed).sum(axis=1))

@@ -228,6 +228,8 @@ def _kind(path: Path, name: str) -> str:
     if path.is_dir():
         raise StopwiseError(f"{name}: this is a folder; give its files, such as '{name}/*.parquet'")
     if not path.exists():
+        if name.startswith(("sqlite://", "duckdb://")):
+            raise StopwiseError(f"{name}: a database; say what to read with --sql 'SELECT ...'")
         raise StopwiseError(f"{name}: there is no such file")
     packed = path.suffix.lower() == ".gz"
     kind = KINDS.get((Path(path.stem) if packed else path).suffix.lower())
@@ -250,6 +252,8 @@ def _kind(path: Path, name: str) -> str:
             raise StopwiseError(f"{name}: named .gz, but not packed; give it its right ending")
         start = gunzip(start)
     found = _content(start)
+    if found == "UTF-16":
+        raise StopwiseError(f"{name}: this is text in UTF-16; save it as UTF-8")
     if found != kind and not (kind == "CSV" and found == "text"):
         raise StopwiseError(
             f"{name}: named as {kind}, but this is {_ARTICLE[found]}; give it its right ending"
@@ -276,11 +280,19 @@ def _content(start: bytes) -> str:
         return "Parquet"
     if start[:2] in (b"\x1f\x8b", b"PK"):
         return "a packed file"
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or _every_second_is_none(start):
+        return "UTF-16"
     if b"\0" in start:
         return "binary"
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "JSON lines"
     return "text"
+
+
+def _every_second_is_none(start: bytes) -> bool:
+    """Whether this looks like Latin text in UTF-16 without its mark: "a", nothing, ",", nothing."""
+    line = start[:64]
+    return len(line) >= 4 and any(not any(line[at::2]) and all(line[1 - at :: 2]) for at in (0, 1))
 
 
 def _header(path: Path) -> str:

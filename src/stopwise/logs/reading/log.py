@@ -133,11 +133,14 @@ def no_costs(stages: list[str], where: str) -> StopwiseError:
 
 
 def listed(names: Any, most: int = 12) -> str:
-    """Names with commas, cut off where there are many.
+    """Names with commas, cut off where there are many; in quotes where spaces would not be seen.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b, ... (3 in all)'
+    >>> listed(["a", " b"])
+    "a, ' b'"
     """
     names = [str(name) for name in names]
+    names = [name if name == name.strip() else repr(name) for name in names]
     more = f", ... ({len(names)} in all)" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -31,6 +31,7 @@ PLAIN_NAMES = {
     "repeated_columns": "Repeated columns",
     "repeated_items": "Repeated items",
     "suspicious_answers": "Answers that look like none",
+    "missing_bills": "Answers without a cost",
     "truth_labels_folded": "Truth written otherwise",
     "truth_labels_unknown": "Truth that nobody says",
     "partial_log": "Partial log",

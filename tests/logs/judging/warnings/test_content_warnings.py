@@ -40,6 +40,23 @@ def test_which_answers_look_like_none(label, odd):
     assert ("suspicious_answers" in codes(analyze(frame, **GIVEN))) == odd
 
 
+def test_answers_without_a_bill_are_counted():
+    frame = pl.DataFrame(
+        {
+            "a": ["x"] * 300, "a:cost": [1.0] * 300,
+            "b": ["x", "y", None] * 100, "b:cost": [2.0, None, None] * 100,
+        }
+    )  # fmt: skip
+    found = analyze(frame, stages=["a", "b"], mistake_cost=20)
+    (warning,) = [one for one in found.warnings if one.code == "missing_bills"]
+    assert "b has no cost on 100 of the 200 items that it answered" in warning.message
+    free = frame.with_columns(
+        pl.when(pl.col("b") == "y").then(0.0).otherwise("b:cost").alias("b:cost")
+    )
+    found = analyze(free, stages=["a", "b"], mistake_cost=20)
+    assert "missing_bills" not in {one.code for one in found.warnings}
+
+
 def test_falling_costs():
     frame = pl.DataFrame({"a": ["x", "y"] * 40, "b": ["x", "y"] * 40})
     found = codes(analyze(frame, stages=["a", "b"], costs=[2, 1]))

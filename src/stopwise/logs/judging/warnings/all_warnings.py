@@ -10,7 +10,11 @@ from stopwise.logs.formatting import counted
 from stopwise.logs.formatting import share as percent
 from stopwise.logs.judging.readings import Readings
 from stopwise.logs.judging.verdict import Verdict
-from stopwise.logs.judging.warnings.content_warnings import falling_costs, suspicious_answers
+from stopwise.logs.judging.warnings.content_warnings import (
+    falling_costs,
+    missing_bills,
+    suspicious_answers,
+)
 from stopwise.logs.judging.warnings.log_warning import LogWarning
 from stopwise.logs.judging.warnings.row_warnings import (
     abstentions,
@@ -38,6 +42,7 @@ def warnings_of(counts: PatternCounts, verdict: Verdict, readings: Readings) -> 
     found += changes_over_time(counts)
     found = warnings_of_evidence(verdict, readings, first=found)
     found += suspicious_answers(counts)
+    found += missing_bills(counts)
     found += abstentions(counts)
     found += partial(counts)
     found += labels_alike(counts)

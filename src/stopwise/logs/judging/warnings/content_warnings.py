@@ -23,6 +23,9 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _RENAMED = re.compile(r"(.+)_duplicated_\d+")
+LEAST_MISSING = 0.01
+"""Fewer answers without a bill than this share of them would hardly change what a stage costs."""
+
 _MOST_ROWS = 2_000_000
 """Items are not looked at one by one in logs larger than this."""
 
@@ -56,6 +59,24 @@ def falling_costs(verdict: Verdict) -> Iterator[LogWarning]:
                 at,
             )
             return
+
+
+def missing_bills(counts: PatternCounts) -> Iterator[LogWarning]:
+    """A stage that answered, and no bill says at what cost: its mean rests on the other items."""
+    if counts.billed is None:
+        return
+    for at, stage in enumerate(counts.stages):
+        answered = counts.codes[:, at] >= 0
+        answers = float(counts.number[answered].sum())
+        missing = round(answers - float(counts.billed.number[answered, at].sum()))
+        if missing > LEAST_MISSING * answers:
+            yield LogWarning(
+                "missing_bills",
+                f"{printable(stage)} has no cost on {missing:,} of the {answers:,.0f} items that it"
+                " answered: they are taken to cost what the others do on average. Write 0 where it"
+                " was free.",
+                at,
+            )
 
 
 def repeated_columns(log: Log) -> Iterator[LogWarning]:

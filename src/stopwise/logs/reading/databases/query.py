@@ -54,9 +54,25 @@ class Query:
 
     @property
     def name(self) -> str:
-        """What to call the log; a password is not shown."""
-        place = self.url.split("://", 1)[-1].rpartition("@")[2].partition("?")[0]
-        return f"{self.kind} query of {place or 'files'}"
+        """What to call the log, as its user wrote it; who asks, with what password, is not shown.
+
+        >>> Query("sqlite:///log.db", "select 1").name
+        'sqlite query of log.db'
+        >>> Query("postgresql://me:secret@host/db", "select 1").name
+        'postgresql query of host/db'
+        """
+        if self.kind != "postgresql":
+            return f"{self.kind} query of {self.file or 'files'}"
+        place, _, options = self.url.split("://", 1)[-1].partition("?")
+        # Where the sign of a password stands behind a question mark, nobody knows what is secret.
+        place = "" if "@" in options else place.rpartition("@")[2]
+        return f"{self.kind} query of {place or 'a server'}"
+
+    @property
+    def file(self) -> str:
+        """The file of a database that is one; empty where there is none."""
+        place = self.url.split("://", 1)[-1]
+        return place[1:] if place.startswith("/") else place
 
     @property
     def bare(self) -> str:
@@ -143,12 +159,11 @@ def _plain(values: list[Any]) -> list[Any]:
 
 
 def _connect(query: Query) -> Any:
-    place = query.url.split("://", 1)[-1]
     if query.kind == "sqlite":
         import sqlite3
         from pathlib import Path
 
-        path = Path(place.removeprefix("/") if not place.startswith("//") else place[1:])
+        path = Path(query.file)
         if not path.is_file():
             raise StopwiseError(f"{path}: there is no such file")
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
@@ -160,8 +175,7 @@ def _connect(query: Query) -> Any:
             import duckdb
         except ImportError:
             raise StopwiseError("duckdb:// needs duckdb: pip install 'stopwise[duckdb]'") from None
-        path_text = place.removeprefix("/")
-        return duckdb.connect(path_text or ":memory:", read_only=bool(path_text))
+        return duckdb.connect(query.file or ":memory:", read_only=bool(query.file))
     try:
         import psycopg
     except ImportError:

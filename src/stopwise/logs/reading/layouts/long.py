@@ -79,7 +79,13 @@ def _stages(
     frame: pl.LazyFrame, name: str, stage_of: Any, settings: LogSettings
 ) -> tuple[str, ...]:
     """The stages as given, which must occur in the log."""
-    found = collect(frame.select(stage_of.unique().sort()), name).to_series().drop_nulls().to_list()
+    stages = collect(frame.select(stage_of.unique().sort()), name).to_series()
+    found = [stage for stage in stages.to_list() if stage]
+    if len(found) < len(stages):
+        raise StopwiseError(
+            f"{name}: rows with nothing in column {settings.stage_column!r} say of no stage what it"
+            " answered; name it in each row, or leave these rows out"
+        )
     if settings.stages is None:
         raise StopwiseError(
             'stages: not given; name them in order, cheapest first, with stages=["a", "b", "c"]'
