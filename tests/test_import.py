@@ -151,6 +151,7 @@ MISSPELT = [
     (sw.Costs, "cumulativ", "cumulative"),
     (sw.Costs.from_stages, "mistake_costs", "mistake_cost"),
     (sw.Costs.from_cumulative, "mistake_costs", "mistake_cost"),
+    (sw.Evidence, "stages", "stage_count"),
     (sw.Evidence.from_counts, "switch", "switched"),
     (sw.Problem, "output", "outputs"),
     (sw.Problem.from_predictions, "prediction", "predictions"),
@@ -203,11 +204,14 @@ def functions_with_settings():
                 yield pytest.param(thing, id=f"{package}.{name}")
     for name in ("theorem1_bound", "uss_ucb_bound"):
         yield pytest.param(getattr(sw.theory, name), id=f"stopwise.theory.{name}")
-    # One call of these is many rounds. What is called in every round is left to Python, whose
-    # error names the keyword too: each wrapper would cost it time.
-    for name in ("best_stage", "explain", "report", "evidence", "probabilities", "advice"):
+    # What is called in every round is left to Python, whose error names the keyword too: see
+    # `tests/live/test_refused.py`.
+    for name in (
+        "best_stage", "explain", "report", "evidence", "probabilities", "advice", "begin_drawn",
+        "begin_async", "add_evidence", "load", "restore",
+    ):  # fmt: skip
         yield pytest.param(getattr(sw.Learner, name), id=f"Learner.{name}")
-    for name in ("answer_many", "answer_many_async"):
+    for name in ("answer_many", "answer_many_async", "load"):
         yield pytest.param(getattr(sw.Cascade, name), id=f"Cascade.{name}")
 
 

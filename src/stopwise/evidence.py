@@ -67,6 +67,7 @@ class Evidence:
     switched: int | float
     switched_twice: int | float
 
+    @names_settings
     def __init__(self, stage_count: int) -> None:
         """Start from nothing seen, for a cascade of `stage_count` stages."""
         stage_count = whole_number("stage_count", stage_count, least=2)

@@ -31,7 +31,10 @@ from stopwise.policies.registry import DEFAULT_POLICY
 from stopwise.situations.transitions import Transitions
 
 
-@names_settings_of("best_stage", "explain", "report", "evidence", "probabilities", "advice")
+@names_settings_of(
+    "best_stage", "explain", "report", "evidence", "probabilities", "advice", "begin_drawn",
+    "begin_async", "add_evidence", "load", "restore",
+)  # fmt: skip
 class Learner:
     """Learns from disagreement alone how deep to go. Safe to use from many threads.
 

@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Protocol
 
-from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.checks import StopwiseError, fail, finite_number, names_settings_of
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.reader import Comparison, Reader
 from stopwise.live.counters.prefixes import Prefixes
@@ -74,6 +74,7 @@ class Books(Protocol):
         """Wait until a round is in the store."""
 
 
+@names_settings_of("fail", "abandon")
 class Round:
     """A round that was begun; make one with `Learner.begin`.
 
@@ -179,6 +180,8 @@ class Round:
         """Jump to a stage: those in between are not called and cost nothing."""
         at = len(self.outputs)
         if stage > at:
+            if stage > self.depth:
+                raise fail("stage", stage, f"a stage up to {self.depth}, where this round stops")
             self.unusual |= 1
             self.skipped |= (1 << stage) - (1 << at)
             self.outputs.extend([ABSTAINED] * (stage - at))
@@ -350,6 +353,9 @@ class OpenRound(Round):
             known = self.confidences or []
             self.confidences = [*known, *[None] * (len(outputs) - len(known)), sure]
         outputs.append(output)
+
+    # Users know it as this, which is what Python calls it where a keyword is misspelt.
+    observe.__qualname__ = "Round.observe"
 
 
 Dropped = defaultdict[Round, Callable[[], int]]

@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from typing import Any, Generic, TypeVar
 
-from stopwise.checks import whole_number
+from stopwise.checks import fail, whole_number
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.items import SegmentOf, Segments, parts, parts_async
 from stopwise.live.batching.progress import Progress, reporting
@@ -44,6 +44,8 @@ class _Asked(Generic[RunT, ItemsT]):
         segment: Segments,
         progress: Progress,
     ) -> None:
+        if not isinstance(items, (Iterable, AsyncIterable)) and not hasattr(items, "__getitem__"):
+            raise fail("items", items, "items to answer: a list, an array, a frame or any iterable")
         self._run = run
         self._items = items
         self._total = len(items) if isinstance(items, Sized) else None
