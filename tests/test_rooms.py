@@ -153,3 +153,11 @@ def test_choices_stand_in_one_place():
     # An order in which something is told, or words of a sentence, are no settings.
     own = {"paper/comparison.py", "logs/reporting/headline.py"}
     assert {w: p for w, p in twice.items() if len([1 for at, _ in p if at not in own]) > 1} == {}
+
+
+def test_connections_are_closed():
+    """`with sqlite3.connect(...)` ends a transaction and closes nothing: Python 3.13 warns."""
+    files = [*MODULES, *sorted(TESTS.rglob("*.py"))]
+    kept_open = re.compile(r"^ *with sqlite3\.connect\(", re.MULTILINE)
+    open_ones = [path.name for path in files if kept_open.search(path.read_text("utf-8"))]
+    assert open_ones == []
