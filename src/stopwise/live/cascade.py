@@ -324,7 +324,12 @@ class Cascade:
     # ---- the learner's memory ----------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write a snapshot of the learner; see `Learner.save`."""
+        """Write a snapshot of the learner; see `Learner.save`.
+
+        >>> import tempfile
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> Cascade(stages, mistake_cost=10).save(tempfile.mkdtemp() + "/kept.json")
+        """
         self.learner.save(path)
 
     def load(self, path: str | Path, *, fork: int | None = None) -> None:
@@ -343,7 +348,13 @@ class Cascade:
         self.learner.load(path, fork=fork)
 
     def close(self) -> None:
-        """Let go of threads and of the store."""
+        """Let go of threads and of the store.
+
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> with Cascade(stages, mistake_cost=10) as cascade:   # closed at the end
+        ...     answer = cascade.answer("a1")
+        >>> cascade.close()                                     # and may be again
+        """
         self._caller.close()
         self.learner.close()
 

@@ -58,6 +58,10 @@ class Analysis(Findings):
     >>> analysis = analyze(example_log(), **example_settings())
     >>> analysis.to_frame().columns[:3]
     ['stage', 'cost', 'cumulative_cost']
+    >>> analysis.to_dict()["headline_stage"], analysis.plot().get_xlabel()
+    ('linear', 'cost per item when stopped there')
+    >>> import tempfile
+    >>> analysis.write_report(tempfile.mkdtemp() + "/report.html")
     """
 
     @property

@@ -59,6 +59,8 @@ class Sweep:
     >>> sweep = sw.Sweep(problems, ["uss-ts", "uss-ucb"], [10, 100], replications=20)
     >>> len(sweep.cells), sweep.cells[0]
     (4, Cell(problem='pima 3', policy='uss-ts', horizon=10, seed=0))
+    >>> sweep.form()["policies"]
+    ['uss-ts', 'uss-ucb']
     """
 
     problems: Mapping[str, Problem]

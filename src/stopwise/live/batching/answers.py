@@ -78,6 +78,8 @@ class Answers(_Asked[RunBatch, Iterable[Any]]):
     >>> answers = Cascade(stages, "fixed:stage=0", mistake_cost=20).answer_many(["a", "B"])
     >>> [one.answer for one in answers]
     [True, False]
+    >>> [len(batch) for batch in answers.batches()], answers.collect().answers
+    ([2], [True, False])
     """
 
     def __iter__(self) -> Iterator[Answer]:
@@ -118,6 +120,12 @@ class AsyncAnswers(_Asked[RunBatchAsync, Iterable[Any] | AsyncIterable[Any]]):
     ...     return [one.answer async for one in cascade.answer_many_async(["a", "B"])]
     >>> asyncio.run(run())
     [True, False]
+    >>> asyncio.run(cascade.answer_many_async(["a", "B"]).collect()).answers
+    [True, False]
+    >>> async def run():
+    ...     return [len(batch) async for batch in cascade.answer_many_async("aB").batches()]
+    >>> asyncio.run(run())
+    [2]
     """
 
     async def __aiter__(self) -> AsyncIterator[Answer]:

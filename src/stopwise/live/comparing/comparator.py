@@ -58,8 +58,13 @@ class Comparator:
         may_abstain: whether `agree` may return None: it cannot say.
         quick: whether it is so quick that an event loop need not be spared.
 
-    >>> Comparator("folded", key=str.casefold).agrees("Yes", "yes")
+    >>> folded = Comparator("folded", key=str.casefold)
+    >>> folded.agrees("Yes", "yes")
     True
+    >>> folded.key_of("Yes"), folded.keys(["Yes", "NO"]), folded.checked_key("yes")
+    ('yes', ['yes', 'no'], 'yes')
+    >>> folded.differ("yes", "no"), folded.judge("yes", "no")
+    (True, Judged(agree=False, cost=0.0))
     """
 
     label: str

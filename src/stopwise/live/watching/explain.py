@@ -79,6 +79,11 @@ class Explanation:
     By the evidence alone: model.
     rule and model: 33.3% of 3 differ (6.1% to 79.2%), the threshold is 25.0%: worth going on; 2
     more rounds that agree would change that
+    >>> why = learner.explain()
+    >>> why.to_frame()["seen"].to_list(), why.to_dict()["best_stage"], why.to_json()[:15]
+    ([3.0], 'model', '{"segment": "",')
+    >>> why.plot().get_yticklabels()[0].get_text()
+    'rule / model'
     """
 
     segment: str

@@ -64,6 +64,10 @@ class LiveReport:
     rule: 1 call, 0 answers, 0 failures, 0 abstentions
     model: 1 call, 1 answer, 0 failures, 0 abstentions
     saved 0 against calling all stages, 0 against model alone
+    >>> learner.report().to_frame()["calls"].to_list(), learner.report().rows()[0]["stage"]
+    ([1, 1], 'rule')
+    >>> [text.get_text() for text in learner.report().plot().get_yticklabels()]
+    ['rule', 'model']
     """
 
     stages: tuple[str, ...]

@@ -47,6 +47,8 @@ class Replay:
     (('tree', 'linear', 'kernel'), 1797)
     >>> result.to_frame().height == len(result.outcomes)
     True
+    >>> result.to_dict()["policy"], result.plot().get_xlabel()
+    ('fixed:stage=0', 'rounds')
     """
 
     policy: str
