@@ -116,7 +116,6 @@ def sqlite_log(frame, path):
             "insert into answers values (?, ?, ?, ?, ?)",
             frame.select("a", "b", "c", "truth", "lang").rows(),
         )
-    database.close()
 
 
 def test_sqlite_counts_for_us(frame, tmp_path, cli):
@@ -200,4 +199,3 @@ def test_refusals_of_databases(frame, tmp_path, url, sql, says):
         analyze(Query(url.replace("LOG", str(path)), sql), **GIVEN)
     with closing(sqlite3.connect(path)) as database, database:
         assert database.execute("select count(*) from answers").fetchone() == (600,)
-    database.close()

@@ -51,7 +51,6 @@ def in_sqlite(frame, folder):
         database.execute(f"create table answers ({names})")
         marks = ", ".join("?" * frame.width)
         database.executemany(f"insert into answers values ({marks})", frame.rows())
-    database.close()
     return f"sqlite:///{path}"
 
 
