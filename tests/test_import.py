@@ -204,18 +204,33 @@ def functions_with_settings():
                 yield pytest.param(thing, id=f"{package}.{name}")
     for name in ("theorem1_bound", "uss_ucb_bound"):
         yield pytest.param(getattr(sw.theory, name), id=f"stopwise.theory.{name}")
-    # What is called in every round is left to Python, whose error names the keyword too: see
-    # `tests/live/test_refused.py`.
-    for name in (
-        "best_stage", "explain", "report", "evidence", "probabilities", "advice", "begin_drawn",
-        "begin_async", "add_evidence", "load", "restore",
-    ):  # fmt: skip
-        yield pytest.param(getattr(sw.Learner, name), id=f"Learner.{name}")
-    for name in ("answer_many", "answer_many_async", "load"):
-        yield pytest.param(getattr(sw.Cascade, name), id=f"Cascade.{name}")
 
 
-@pytest.mark.parametrize("function", list(functions_with_settings()))
+# Called in every round, so that a wrapper would cost it time (see `tests/live/test_refused.py`),
+# or by others than users: by scikit-learn, by a learner, by what reads a file.
+UNWRAPPED = {
+    "Learner.begin", "Round.observe", "Round.end", "Cascade.answer", "Cascade.answer_async",
+    "TracedCascade.answer", "TracedCascade.answer_async", "Evidence.add",
+    "CascadeClassifier.get_params", "RoundLog.attach", "RoundRecord.from_form", "LogSettings.of",
+    "Retry.wait_before", "Consensus.error_rates",
+}  # fmt: skip
+
+
+def methods_with_settings():
+    found = {}
+    for package in (*LAZY_PACKAGES, *WHOLE_PACKAGES):
+        module = importlib.import_module(package)
+        for thing in (getattr(module, name) for name in module.__all__):
+            for name, method in vars(thing).items() if inspect.isclass(thing) else ():
+                function = getattr(method, "__func__", method)
+                public = inspect.isfunction(function) and not name.startswith("_")
+                if public and thing.__module__.startswith("stopwise") and settings_of(function):
+                    found[f"{thing.__name__}.{name}"] = function
+    assert found.keys() >= UNWRAPPED
+    return [pytest.param(found[name], id=name) for name in sorted(found.keys() - UNWRAPPED)]
+
+
+@pytest.mark.parametrize("function", [*functions_with_settings(), *methods_with_settings()])
 def test_every_public_function_names_the_nearest_setting(function):
     meant = max(settings_of(function), key=len)
     with pytest.raises(

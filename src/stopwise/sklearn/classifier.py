@@ -202,6 +202,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._read(cascade)
         return self
 
+    @names_settings
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> CascadeClassifier:
         """Learn from unlabelled rows where to stop.
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, names_fields
 from stopwise.evidence import ABSTAINED
 from stopwise.live.calling import background
 from stopwise.live.calling.stage import Reported
@@ -47,6 +47,7 @@ class Judged(NamedTuple):
     cost: float = 0.0
 
 
+@names_fields
 @dataclass(frozen=True)
 class Comparator:
     """How answers are compared; made by the functions of this room.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from stopwise.checks import names_settings
 from stopwise.costs import Costs
 from stopwise.decisions import passes
 from stopwise.display import COLOURS, frame, html_table, new_axes
@@ -137,6 +138,7 @@ class Explanation:
         title, note = str(self).split("\n")[:2]
         return html_table(columns, rows, title=title, note=note)
 
+    @names_settings
     def plot(self, ax: Axes | None = None) -> Axes:
         """Every pair's disagreement with its interval, beside its threshold."""
         axes = new_axes(ax, height=1.2 + 0.45 * len(self.pairs))

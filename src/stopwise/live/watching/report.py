@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stopwise.checks import names_settings
 from stopwise.costs import Calls, Costs
 from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.evidence import Evidence
@@ -145,6 +146,7 @@ class LiveReport:
         """The counts of every stage, as a polars frame."""
         return frame(self.rows())
 
+    @names_settings
     def plot(self, ax: Axes | None = None) -> Axes:
         """How often each stage was called and how often it answered, as bars."""
         axes = new_axes(ax, height=0.9 + 0.5 * len(self.stages))
