@@ -67,6 +67,11 @@ def pytest_runtest_logfinish() -> None:
         gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """What is kept for ever looks lost to libraries that count at the end, and say so at length."""
+    gc.unfreeze()
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out files that import compiled code."""
     if NUMBA or collection_path.suffix != ".py":

@@ -12,7 +12,7 @@ _EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
 
 
 class DoctestFences(griffe.Extension):
-    """Put every doctest between fences."""
+    """Put every doctest between fences, and leave out what nobody is to give."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         """Rewrite a docstring once it has been read."""
@@ -20,3 +20,8 @@ class DoctestFences(griffe.Extension):
             obj.docstring.value = _EXAMPLE.sub(
                 lambda found: f"```pycon\n{found[0]}\n```", obj.docstring.value
             )
+
+    def on_function(self, *, func: griffe.Function, **kwargs: Any) -> None:
+        """Leave out `**unknown: Never`, which only stands there to refuse what is misspelt."""
+        if "unknown" in func.parameters and "Never" in str(func.parameters["unknown"].annotation):
+            del func.parameters["unknown"]

@@ -18,6 +18,14 @@ class Spy:
         return self.function(item)
 
 
+def stages_by_item(called):
+    """The stages that each item was called at, in order, from pairs of item and stage."""
+    by_item: dict[int, list[int]] = {}
+    for item, stage in called:
+        by_item.setdefault(item, []).append(stage)
+    return by_item
+
+
 def boom(item):
     raise RuntimeError("down")
 

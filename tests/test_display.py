@@ -9,6 +9,7 @@ import pytest
 from matplotlib import pyplot
 
 import stopwise as sw
+from stopwise.checks import StopwiseError
 from stopwise.display import html_table
 
 mpl.use("agg")
@@ -78,3 +79,11 @@ def test_one_replication_has_no_interval_and_still_shows(problem):
 
 def test_tables_escape_what_they_show():
     assert "<script>" not in html_table(["<script>"], [["<script>"]], title="<script>", note="<b>")
+
+
+def test_what_is_no_axes_is_refused_by_name(problem, result):
+    for thing in (problem, result):
+        with pytest.raises(StopwiseError, match="ax: got 3, but need matplotlib axes"):
+            thing.plot(3)
+        with pytest.raises(StopwiseError, match="unknown setting 'axs'; did you mean 'ax'"):
+            thing.plot(**{"axs": None})

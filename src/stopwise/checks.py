@@ -159,6 +159,15 @@ def any_of(words: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+def a_function(field: str, value: object, accepted: str = "a function") -> None:
+    """Refuse what cannot be called.
+
+    >>> a_function("combine", max)
+    """
+    if not callable(value):
+        raise fail(field, value, accepted)
+
+
 def one_among(value: object, words: Sequence[str]) -> str:
     """Words that would be accepted in the place of a value, and which of them is the nearest.
 
@@ -350,6 +359,8 @@ def parse_toml(what: str, text: str) -> dict[str, Any]:
 
     try:
         return tomllib.loads(text)
+    except (TypeError, AttributeError):  # releases of Python differ in how they refuse a number
+        raise fail(what, text, "TOML as text") from None
     except tomllib.TOMLDecodeError as error:
         raise StopwiseError(f"{what}: this is not TOML ({error})") from None
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from stopwise.checks import fail
 from stopwise.lazy import load
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def new_axes(ax: Axes | None = None, *, width: float = 6.4, height: float = 3.6)
     ''
     """
     if ax is not None:
+        if not hasattr(ax, "plot"):
+            raise fail("ax", ax, "matplotlib axes to draw on, or None for new ones")
         return ax
     pyplot = load("plot", "matplotlib.pyplot")
     figure: Figure = pyplot.figure(figsize=(width, height), layout="constrained")

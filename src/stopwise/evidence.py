@@ -67,6 +67,7 @@ class Evidence:
     switched: int | float
     switched_twice: int | float
 
+    @names_settings
     def __init__(self, stage_count: int) -> None:
         """Start from nothing seen, for a cascade of `stage_count` stages."""
         stage_count = whole_number("stage_count", stage_count, least=2)
@@ -253,7 +254,11 @@ class Evidence:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Evidence:
-        """Read the form that `to_json` writes; unknown fields and versions are refused."""
+        """Read the form that `to_json` writes; unknown fields and versions are refused.
+
+        >>> Evidence.from_json(Evidence(3).to_json()).stage_count
+        3
+        """
         form = parse_json_object("evidence", text)
         known_names("evidence", form, _FIELDS)
         for field in _FIELDS:

@@ -11,7 +11,20 @@ import secrets
 import stat
 from pathlib import Path
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, fail
+
+
+def as_path(what: str, path: object) -> Path:
+    """The path that a user gave, as text or as a `Path`.
+
+    >>> as_path("log", 3)
+    Traceback (most recent call last):
+    ...
+    stopwise.checks.StopwiseError: log: got 3, but need the name of a file
+    """
+    if isinstance(path, (str, os.PathLike)):
+        return Path(path)
+    raise fail(what, path, "the name of a file")
 
 
 def read_whole(path: str | Path, what: str = "") -> str:
@@ -25,9 +38,10 @@ def read_whole(path: str | Path, what: str = "") -> str:
     ...
     stopwise.checks.StopwiseError: rule nowhere.json: there is no such file
     """
+    source = as_path(what or "path", path)
     named = f"{what} {path}" if what else f"{path}"
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return source.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise StopwiseError(f"{named}: there is no such file") from None
     except IsADirectoryError:
@@ -57,10 +71,11 @@ def write_whole(path: str | Path, data: str | bytes, *, private: bool = False) -
     ('item,label', 1)
     """
     content = data.encode("utf-8") if isinstance(data, str) else data
-    target = Path(os.path.realpath(path))
+    given = as_path("path", path)
+    target = Path(os.path.realpath(given))
     try:
-        if _is_device(path):
-            Path(path).write_bytes(content)
+        if _is_device(given):
+            given.write_bytes(content)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         _replace(target, content, _mode(target, private))
@@ -69,10 +84,10 @@ def write_whole(path: str | Path, data: str | bytes, *, private: bool = False) -
         raise StopwiseError(f"{path}: cannot be written ({error.strerror})") from None
 
 
-def _is_device(path: str | Path) -> bool:
+def _is_device(path: Path) -> bool:
     """Whether something is there that is neither a file nor a folder."""
     try:
-        mode = Path(path).stat().st_mode
+        mode = path.stat().st_mode
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -94,3 +94,18 @@ def test_page_and_plots(tmp_path: Path) -> None:
     assert page.count("| `uss-voi` |") == 3 + 4
     for name in ("ratios", "growth", "distribution"):
         assert (tmp_path / "policies" / f"{name}.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"instances": 5}, "instances: got 5, but need a whole number, 6 or more"),
+        ({"horizon": 1}, "horizon: got 1, but need a whole number, 10 or more"),
+        ({"growth_replications": 0}, "growth_replications: got 0"),
+        ({"replication": 2}, "unknown setting 'replication'; did you mean 'replications'"),
+    ],
+)
+def test_a_plan_is_checked_before_anything_runs(given, message):
+    with pytest.raises(StopwiseError, match=message):
+        BenchPlan(**given)
+    assert all(len(group) > 0 for group in BenchPlan(instances=6).groups().values())

@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from stopwise.checks import StopwiseError
 from stopwise.live import Learner, RoundLog, SqliteStore
 from stopwise.live.calling.background import _Background
 from stopwise.live.interrupts import settling, start_thread
+from thread_switching import at_once
 
 STAGES = {"a": 0.0, "b": 1.0, "c": 3.0}
 
@@ -178,20 +180,10 @@ def test_a_round_that_many_threads_end_at_once_is_counted_once(settings: dict[st
         with suppress(StopwiseError):  # it has ended already
             ended.append(round.end())
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(50):
-            round = learner.begin()
-            round.observe("yes")
-            ready = threading.Barrier(4)
-            threads = [threading.Thread(target=end, args=(round, ready)) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    for _ in range(50):
+        round = learner.begin()
+        round.observe("yes")
+        at_once([partial(end, round, threading.Barrier(4))] * 4)
     assert len(ended) == learner.rounds == 50
 
 
@@ -245,16 +237,7 @@ def test_rounds_of_many_threads_are_counted_exactly_however_often_threads_switch
                 continue  # nobody ends it
             costs[at] += round.end().cost
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        workers = [threading.Thread(target=work, args=(at,)) for at in range(threads)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-    finally:
-        sys.setswitchinterval(before)
+    at_once([partial(work, at) for at in range(threads)])
     assert sorted(chain.from_iterable(numbers)) == list(range(1, each * threads + 1))
     report = learner.report()
     assert report.rounds == each * threads

@@ -331,3 +331,14 @@ def test_a_segment_that_is_no_text_is_refused_by_name(segment, settings):
     with pytest.raises(StopwiseError, match=r"segment: got .*, but need text"):
         learner.add_evidence(learner.evidence(), segment)
     assert learner.segments == []
+
+
+def test_a_round_goes_deeper_only_while_there_is_a_stage_it_was_not_to_call():
+    """Asked before its outputs are there, it raised an error and kept money of the budget back."""
+    learner = Learner([1, 2, 4], "fixed:stage=0", mistake_cost=9, run_budget=100.0)
+    round = learner.begin()
+    assert [learner.go_deeper(round) for _ in range(4)] == [True, True, False, False]
+    assert round.depth == 2
+    assert learner._books.ledger.budgets.held == 7.0  # the three calls, each at its own cost
+    round.abandon()
+    assert learner._books.ledger.budgets.held == 0.0

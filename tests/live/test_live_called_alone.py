@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
+from cascade_stages import stages_by_item
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.evidence import Evidence
@@ -67,9 +68,7 @@ def test_a_round_calls_one_stage_or_all_and_pays_what_it_calls():
     called: list[tuple[int, int]] = []
     live = cascade(called)
     answers = [live.answer(item) for item in range(ITEMS)]
-    by_item: dict[int, list[int]] = {}
-    for item, stage in called:
-        by_item.setdefault(item, []).append(stage)
+    by_item = stages_by_item(called)
     for item, answer in enumerate(answers):
         stages = by_item[item]
         assert stages == [0, 1, 2] or len(stages) == 1

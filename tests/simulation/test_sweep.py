@@ -238,6 +238,22 @@ def test_a_sweep_made_in_python_is_that_of_the_file(tmp_path: Path) -> None:
         run_sweep("grid.toml", tmp_path / "other")
 
 
+def test_a_grid_is_read_from_its_file_by_name(tmp_path: Path) -> None:
+    (tmp_path / "bsc 1").write_text(PROBLEMS["bsc 1"].to_json())
+    text = 'problems = ["bsc 1"]\npolicies = ["uss-ts"]\nhorizons = [50]'
+    (tmp_path / "grid.toml").write_text(text)
+    read = read_sweep(text, tmp_path)
+    assert read_sweep(tmp_path / "grid.toml").form() == read.form()
+    assert read_sweep(str(tmp_path / "grid.toml")).form() == read.form()
+    with pytest.raises(StopwiseError, match=r"^grid nowhere\.toml: there is no such file$"):
+        read_sweep("nowhere.toml")
+    for nothing in ("", " \n"):
+        with pytest.raises(StopwiseError, match="the field 'problems' is missing"):
+            read_sweep(nothing)
+    with pytest.raises(StopwiseError, match=r"^grid: got 3, but need TOML as text"):
+        read_sweep(3)
+
+
 def test_a_result_shows_itself(folder: Path) -> None:
     mpl.use("agg")
     result = run_sweep(read(folder), folder / "out")

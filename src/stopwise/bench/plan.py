@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from stopwise.bench.families import FAMILIES, BenchInstance, make_family, paper_instances
 from stopwise.bench.runs import Task
+from stopwise.checks import names_fields, whole_number
 from stopwise.costs import Costs
 from stopwise.problem import Problem
 
@@ -17,6 +18,7 @@ GROWTH_HORIZONS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 TINY_MARGIN_HORIZONS = (10_000, 100_000, 1_000_000)
 
 
+@names_fields
 @dataclass(frozen=True)
 class BenchPlan:
     """Sizes and seeds; everything that the published page states.
@@ -35,6 +37,15 @@ class BenchPlan:
     horizon: int = 10_000
     family_seed: int = 2026
     seed: int = 6
+
+    def __post_init__(self) -> None:
+        # With five instances of a family none is left to report; a tenth of the horizon is one too.
+        least = {"instances": 6, "horizon": 10, "family_seed": 0, "seed": 0}
+        for field in fields(self):
+            number = whole_number(
+                field.name, getattr(self, field.name), least=least.get(field.name, 1)
+            )
+            object.__setattr__(self, field.name, number)
 
     def wrong_horizons(self) -> tuple[str, str]:
         """USS-VOI given a tenth, and ten times, of the horizon."""

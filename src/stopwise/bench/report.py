@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,20 +62,7 @@ def _page(
         "",
     ]
     for family, title in FAMILY_TITLES.items():
-        lines += [
-            f"## {title}",
-            "",
-            "| policy | geometric mean | worst | lost by > 5 % | 95th percentile |"
-            " 99th percentile | worst instance |",
-            "|---|---|---|---|---|---|---|",
-        ]
-        for policy, by_family in scores.items():
-            s = by_family[family]
-            lines.append(
-                f"| `{policy}` | {s.geometric_mean:.3f} | {s.worst:.2f} | {s.lost:.0%} |"
-                f" {s.q95:.3f} | {s.q99:.3f} | {s.worst_instance} |"
-            )
-        lines.append("")
+        lines += _family_table(title, {name: by[family] for name, by in scores.items()})
     lines += [
         "`uss-voi:horizon=...` was given a wrong horizon: a tenth, and ten times, of the true one"
         f" ({min(plan.replications, plan.wrong_horizon_replications):,} replications).",
@@ -88,24 +75,7 @@ def _page(
         "",
     ]
     for name in dict.fromkeys(result.instance for result in growth):
-        runs = [result for result in growth if result.instance == name]
-        horizons = sorted({result.horizon for result in runs})
-        lines += [
-            f"### {name}",
-            "",
-            "| policy | "
-            + " | ".join(f"T = {horizon:,}" for horizon in horizons)
-            + " | exponent |",
-            "|---" * (len(horizons) + 2) + "|",
-        ]
-        for policy in dict.fromkeys(result.policy for result in runs):
-            mine = {result.horizon: result for result in runs if result.policy == policy}
-            cells = [
-                f"{mine[h].mean:,.4g} / {mine[h].median:,.4g} / {mine[h].quantiles[99]:,.4g}"
-                for h in horizons
-            ]
-            lines.append(f"| `{policy}` | " + " | ".join(cells) + f" | {_exponent(mine):.2f} |")
-        lines.append("")
+        lines += _growth_table(name, [result for result in growth if result.instance == name])
     lines += [
         "The exponent is that of a power of T through the means at 10^4 and at the largest T; near"
         " 0 means logarithmic.",
@@ -118,6 +88,40 @@ def _page(
         "",
     ]
     return "\n".join(lines)
+
+
+def _family_table(title: str, scores: Mapping[str, Score]) -> list[str]:
+    lines = [
+        f"## {title}",
+        "",
+        "| policy | geometric mean | worst | lost by > 5 % | 95th percentile |"
+        " 99th percentile | worst instance |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for policy, s in scores.items():
+        lines.append(
+            f"| `{policy}` | {s.geometric_mean:.3f} | {s.worst:.2f} | {s.lost:.0%} |"
+            f" {s.q95:.3f} | {s.q99:.3f} | {s.worst_instance} |"
+        )
+    return [*lines, ""]
+
+
+def _growth_table(instance: str, runs: Sequence[BenchResult]) -> list[str]:
+    horizons = sorted({result.horizon for result in runs})
+    lines = [
+        f"### {instance}",
+        "",
+        "| policy | " + " | ".join(f"T = {horizon:,}" for horizon in horizons) + " | exponent |",
+        "|---" * (len(horizons) + 2) + "|",
+    ]
+    for policy in dict.fromkeys(result.policy for result in runs):
+        mine = {result.horizon: result for result in runs if result.policy == policy}
+        cells = [
+            f"{mine[h].mean:,.4g} / {mine[h].median:,.4g} / {mine[h].quantiles[99]:,.4g}"
+            for h in horizons
+        ]
+        lines.append(f"| `{policy}` | " + " | ".join(cells) + f" | {_exponent(mine):.2f} |")
+    return [*lines, ""]
 
 
 def _exponent(by_horizon: dict[int, BenchResult]) -> float:

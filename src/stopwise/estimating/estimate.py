@@ -118,6 +118,7 @@ class Estimate:
         """Whether the check passed: no pair agrees far more than its errors explain."""
         return self.enough and not self.dependence.pairs
 
+    @names_settings
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Bounds on the error rates over the bootstrap; they hold under the assumption alone."""
         tail = (1 - level) / 2

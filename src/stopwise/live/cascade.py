@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Never, Unpack, get_args
 
 from stopwise.checks import (
     StopwiseError,
@@ -33,16 +33,16 @@ from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.learner import Learner
 from stopwise.live.round import Round
 from stopwise.live.running.answer import Answer
+from stopwise.live.running.cascade_keywords import CascadeKeywords, CostSource
 from stopwise.live.running.hints import hint_at_costs
 from stopwise.live.running.runner import OnFailure, RoundRunner
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import DEFAULT_POLICY
 
-CostSource = Literal["known", "reported", "clock", "elapsed"]
 _CLOCKS: Mapping[str, Clock] = {"clock": "work", "elapsed": "elapsed"}
 
 
-@names_settings_of("answer_many", "answer_many_async")
+@names_settings_of("answer_many", "answer_many_async", "load")
 class Cascade:
     """Stages from cheap to expensive, and a learner that decides how many of them an item needs.
 
@@ -92,15 +92,12 @@ class Cascade:
         features: FeatureFunction | None = None,
         **settings: Unpack[LearnerKeywords],
     ) -> None:
-        self.stages = tuple(stages)
-        _check_stages(self.stages)
+        self.stages = _checked_stages(stages)
         one_of("on_failure", on_failure, get_args(OnFailure))
         one_of("costs", costs, get_args(CostSource))
         if "measured" in settings:
             raise StopwiseError("measured: say costs='reported', 'clock' or 'elapsed' to a cascade")
-        known_names(
-            "Cascade", settings, (*_OWN_SETTINGS, *LearnerKeywords.__optional_keys__), "setting"
-        )
+        known_names("Cascade", settings, ("policy", *CascadeKeywords.__optional_keys__), "setting")
         self.learner = Learner(
             {stage.name: stage.cost for stage in self.stages},
             policy,
@@ -146,6 +143,7 @@ class Cascade:
         segment: str = "",
         deadline: float | None = None,
         features: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> Answer:
         """Answer one item, calling only the stages that are needed.
 
@@ -161,6 +159,8 @@ class Cascade:
         >>> answer.answer, answer.stage, answer.cost
         (True, 'long', 1.0)
         """
+        if unknown:
+            known_names("answer", unknown, _OF_AN_ITEM, "setting")
         caller, runner = self._caller, self._runner
         if caller.any_async:
             background.refuse_in_loop("some stages are async; await answer_async instead")
@@ -193,6 +193,7 @@ class Cascade:
         segment: str = "",
         deadline: float | None = None,
         features: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> Answer:
         """The same, awaiting async stages and running plain ones in threads.
 
@@ -202,6 +203,8 @@ class Cascade:
         >>> asyncio.run(cascade.answer_async("a1")).stage
         'long'
         """
+        if unknown:
+            known_names("answer_async", unknown, _OF_AN_ITEM, "setting")
         caller, runner = self._caller, self._runner
         no_deadline = deadline is None and self.deadline is None
         until = None if no_deadline else self._until(deadline)
@@ -321,7 +324,12 @@ class Cascade:
     # ---- the learner's memory ----------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write a snapshot of the learner; see `Learner.save`."""
+        """Write a snapshot of the learner; see `Learner.save`.
+
+        >>> import tempfile
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> Cascade(stages, mistake_cost=10).save(tempfile.mkdtemp() + "/kept.json")
+        """
         self.learner.save(path)
 
     def load(self, path: str | Path, *, fork: int | None = None) -> None:
@@ -340,7 +348,13 @@ class Cascade:
         self.learner.load(path, fork=fork)
 
     def close(self) -> None:
-        """Let go of threads and of the store."""
+        """Let go of threads and of the store.
+
+        >>> stages = [Stage("short", str.isdigit, 0), Stage("long", str.isalnum, 1)]
+        >>> with Cascade(stages, mistake_cost=10) as cascade:   # closed at the end
+        ...     answer = cascade.answer("a1")
+        >>> cascade.close()                                     # and may be again
+        """
         self._caller.close()
         self.learner.close()
 
@@ -351,10 +365,8 @@ class Cascade:
         self.close()
 
 
-_OWN_SETTINGS = (
-    "policy", "mistake_cost", "seed", "costs", "on_failure", "at_once", "workers", "deadline",
-    "features",
-)  # fmt: skip
+# Of `answer`, which is called too often to be wrapped. `Never`: checkers of types refuse others.
+_OF_AN_ITEM = ("item", "segment", "deadline", "features")
 
 
 def _give_up(
@@ -370,10 +382,14 @@ def _left(until: float | None) -> float | None:
     return None if until is None else until - time.monotonic()
 
 
-def _check_stages(stages: Sequence[Stage]) -> None:
+def _checked_stages(given: Iterable[Stage]) -> tuple[Stage, ...]:
+    if not isinstance(given, Iterable):
+        raise fail("stages", given, "a list of Stage objects, cheapest first")
+    stages = tuple(given)
     for at, stage in enumerate(stages):
         if not isinstance(stage, Stage):
             raise fail(f"stages[{at}]", stage, "a Stage, or a function decorated with @stage")
     names = [stage.name for stage in stages]
     if len(set(names)) != len(names):
         raise fail("stages", names, "a different name for each stage")
+    return stages

@@ -31,7 +31,10 @@ from stopwise.policies.registry import DEFAULT_POLICY
 from stopwise.situations.transitions import Transitions
 
 
-@names_settings_of("best_stage", "explain", "report", "evidence", "probabilities", "advice")
+@names_settings_of(
+    "best_stage", "explain", "report", "evidence", "probabilities", "advice", "begin_drawn",
+    "begin_async", "add_evidence", "load", "restore",
+)  # fmt: skip
 class Learner:
     """Learns from disagreement alone how deep to go. Safe to use from many threads.
 
@@ -127,7 +130,12 @@ class Learner:
     async def begin_async(
         self, segment: str = "", features: Mapping[str, Any] | None = None
     ) -> Round:
-        """The same; where a store is asked for more of a shared budget, the event loop goes on."""
+        """The same; where a store is asked for more of a shared budget, the event loop goes on.
+
+        >>> import asyncio
+        >>> asyncio.run(Learner({"rule": 0, "model": 1}, "fixed").begin_async()).depth
+        1
+        """
         books = self._books
         if not books.ledger.budgets.shared:
             return self.begin(segment, features)
@@ -159,7 +167,13 @@ class Learner:
         return begin_drawn(self._books, self.begin, depth, probability, segment, advised, item)
 
     def go_deeper(self, round: Round) -> bool:
-        """Let a round call one stage more than was drawn, if there is one and it can be paid."""
+        """Let a round call one stage more than was drawn, if there is one and it can be paid.
+
+        >>> learner = Learner({"rule": 0, "model": 1}, "fixed:stage=0", mistake_cost=4)
+        >>> round = learner.begin()
+        >>> learner.go_deeper(round), round.depth, learner.go_deeper(round)
+        (True, 1, False)
+        """
         return self._books.go_deeper(round)
 
     def goes_on(self, round: Round) -> bool:
@@ -177,11 +191,25 @@ class Learner:
         return self._books.goes_on(round)
 
     def can_pay(self, round: Round) -> bool:
-        """Whether the budget of the item has room for the next stage, at what it cost so far."""
+        """Whether the budget of the item has room for the next stage, at what it cost so far.
+
+        >>> learner = Learner([1, 1], "fixed", item_budget=2)
+        >>> round = learner.begin()
+        >>> round.observe("a", cost=1.5)
+        >>> learner.can_pay(round)
+        False
+        """
         return self._books.can_pay(round)
 
     def stops(self, round: Round) -> bool:
-        """Whether a round that is decided per item stops after the stages it has called."""
+        """Whether a round that is decided per item stops after the stages it has called.
+
+        >>> learner = Learner([0, 1], "per-item", mistake_cost=20)
+        >>> round = learner.begin()
+        >>> round.observe("a")
+        >>> learner.stops(round)                       # the first rounds are full runs
+        False
+        """
         return self._books.stops(round)
 
     @property
@@ -293,7 +321,12 @@ class Learner:
         return self._knowledge.probabilities(segment)
 
     def advice(self, segment: str = "") -> list[float]:
-        """The distribution that enforcing would draw the next depth from, in any mode."""
+        """The distribution that enforcing would draw the next depth from, in any mode.
+
+        >>> learner = Learner({"rule": 0, "model": 1}, mode="shadow", mistake_cost=4)
+        >>> learner.advice(), learner.probabilities()  # in shadow, all stages are called
+        ([0.25, 0.75], [0.0, 1.0])
+        """
         return self._knowledge.advice(segment)
 
     @overload
@@ -328,11 +361,23 @@ class Learner:
         return self._knowledge.explanation(about)
 
     def report(self, segment: str | None = None) -> LiveReport:
-        """Counts of a segment, or of all together, and what advice would have saved."""
+        """Counts of a segment, or of all together, and what advice would have saved.
+
+        >>> learner = Learner({"rule": 0, "model": 1}, "fixed", mistake_cost=4)
+        >>> with learner.begin() as round: round.observe("yes"); round.observe("no")
+        >>> learner.report().calls, learner.report().spent
+        ((1, 1), 1.0)
+        """
         return self._knowledge.report(segment)
 
     def add_evidence(self, evidence: Evidence, segment: str = "") -> None:
-        """Start from evidence gathered elsewhere (a log, another learner, other prices)."""
+        """Start from evidence gathered elsewhere (a log, another learner, other prices).
+
+        >>> learner = Learner([0, 1], mistake_cost=4)
+        >>> learner.add_evidence(Evidence.from_counts([[0, 90], [0, 0]], [[0, 2], [0, 0]]))
+        >>> learner.best_stage(), learner.rounds
+        (0, 0)
+        """
         self._books.ledger.add_evidence(segment, evidence)
 
     # ---- keeping -----------------------------------------------------------------------------
@@ -341,11 +386,24 @@ class Learner:
         """Write a snapshot: to a temporary file, flushed to disk, then put in place at once.
 
         Rounds still open are not in it; they count only where they end.
+
+        >>> import tempfile
+        >>> learner, path = Learner([0, 1], "fixed"), tempfile.mkdtemp() + "/kept.json"
+        >>> with learner.begin() as round: round.observe("yes"); round.observe("no")
+        >>> learner.save(path)
+        >>> again = Learner([0, 1], "fixed")
+        >>> again.load(path)
+        >>> again.rounds
+        1
         """
         write_snapshot(path, self.to_form())
 
     def to_form(self) -> dict[str, Any]:
-        """What a snapshot holds, as JSON would."""
+        """What a snapshot holds, as JSON would.
+
+        >>> sorted(Learner([0, 1]).to_form())
+        ['seed', 'settings', 'state']
+        """
         return snapshot_of(self._books)
 
     def load(self, path: str | Path, *, fork: int | None = None) -> None:
@@ -356,6 +414,14 @@ class Learner:
             fork: None resumes exactly: the same future decisions as if it had never stopped, which
                 needs the same settings (the seed is the snapshot's). A new seed here keeps the
                 evidence only, as several copies of one learner should.
+
+        >>> import tempfile
+        >>> one, path = Learner([0, 1], seed=1), tempfile.mkdtemp() + "/kept.json"
+        >>> one.save(path)
+        >>> two = Learner([0, 1])
+        >>> two.load(path, fork=2)
+        >>> two.seed
+        2
         """
         self._refuse_store()
         self.restore(read_snapshot(path), str(path), fork=fork)
@@ -367,21 +433,52 @@ class Learner:
     def restore(
         self, form: Mapping[str, Any], what: str = "snapshot", *, fork: int | None = None
     ) -> None:
-        """Go on from what `to_form` gave; see `load`."""
+        """Go on from what `to_form` gave; see `load`.
+
+        >>> one, two = Learner([0, 1], seed=1), Learner([0, 1])
+        >>> two.restore(one.to_form())
+        >>> two.seed
+        1
+        """
         self._refuse_store()
         resume_from(self._books, form, what, fork=fork)
 
     def refresh(self) -> None:
-        """Write what is queued, and read what others have added to a shared store."""
+        """Write what is queued, and read what others have added to a shared store.
+
+        >>> import tempfile
+        >>> from stopwise.live import SqliteStore
+        >>> path = tempfile.mkdtemp() + "/shared.db"
+        >>> one, two = (Learner([0, 1], "fixed", store=SqliteStore(path)) for _ in range(2))
+        >>> with one.begin() as round: round.observe("yes"); round.observe("no")
+        >>> two.refresh()
+        >>> two.rounds
+        1
+        >>> one.close(); two.close()
+        """
         self._books.ledger.refresh()
 
     def flush(self) -> None:
-        """Wait until all rounds that have ended are in the store."""
+        """Wait until all rounds that have ended are in the store.
+
+        >>> import tempfile
+        >>> from stopwise.live import SqliteStore
+        >>> store = SqliteStore(tempfile.mkdtemp() + "/kept.db", durability="behind")
+        >>> learner = Learner([0, 1], "fixed", store=store)
+        >>> with learner.begin() as round: round.observe("yes"); round.observe("no")
+        >>> learner.flush()
+        >>> learner.store_status.queued
+        0
+        >>> learner.close()
+        """
         if self._books.queue is not None:
             self._books.queue.flush()
 
     def wait_as_durable(self) -> None:
-        """The same where the store's durability is "round"; else, no round is late afterwards."""
+        """The same where the store's durability is "round"; else, no round is late afterwards.
+
+        >>> Learner([0, 1]).wait_as_durable()           # without a store nothing is waited for
+        """
         self._books.ledger.keeper.wait_as_durable()
 
     @property
@@ -390,7 +487,12 @@ class Learner:
         return self._books.ledger.keeper.status()
 
     def close(self) -> None:
-        """Count rounds that were forgotten, write what is queued, and let the store go."""
+        """Count rounds that were forgotten, write what is queued, and let the store go.
+
+        >>> with Learner([0, 1], "fixed") as learner:   # closed at the end
+        ...     round = learner.begin()
+        >>> learner.close()                             # and may be again
+        """
         self._books.close()
 
     def __enter__(self) -> Learner:

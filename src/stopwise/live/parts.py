@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from stopwise.checks import a_function
 from stopwise.costs import Costs
 from stopwise.live.comparing import make_comparator
 from stopwise.live.comparing.naming import name_of
@@ -46,6 +47,8 @@ def parts_of(
     'uss-ts-jump'
     """
     combine = options.get("combine")
+    if combine is not None:
+        a_function("combine", combine, "a function of a list of outputs, or None")
     names, per_stage, known = stage_names_and_costs(stages, mistake_cost)
     rule = rule_given(options.get("rule"))
     calls = options.get("calls")

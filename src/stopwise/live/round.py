@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Protocol
 
-from stopwise.checks import StopwiseError, fail, finite_number
+from stopwise.checks import StopwiseError, fail, finite_number, names_settings_of
 from stopwise.evidence import ABSTAINED
 from stopwise.live.comparing.reader import Comparison, Reader
 from stopwise.live.counters.prefixes import Prefixes
@@ -74,6 +74,7 @@ class Books(Protocol):
         """Wait until a round is in the store."""
 
 
+@names_settings_of("fail", "abandon")
 class Round:
     """A round that was begun; make one with `Learner.begin`.
 
@@ -176,15 +177,29 @@ class Round:
         return len(self.outputs) if len(self.outputs) <= self.depth else None
 
     def skip_to(self, stage: int) -> None:
-        """Jump to a stage: those in between are not called and cost nothing."""
+        """Jump to a stage: those in between are not called and cost nothing.
+
+        >>> from stopwise.live import Learner
+        >>> round = Learner({"rule": 1, "model": 5}, "fixed").begin()
+        >>> round.skip_to(1); round.observe("yes"); round.end()
+        RoundOutcome(answer='yes', stage=1, cost=5.0)
+        """
         at = len(self.outputs)
         if stage > at:
+            if stage > self.depth:
+                raise fail("stage", stage, f"a stage up to {self.depth}, where this round stops")
             self.unusual |= 1
             self.skipped |= (1 << stage) - (1 << at)
             self.outputs.extend([ABSTAINED] * (stage - at))
 
     def fail(self, error: object = None, cost: float | None = None) -> None:
-        """Tell that the next stage raised or ran out of time: recorded, never an agreement."""
+        """Tell that the next stage raised or ran out of time: recorded, never an agreement.
+
+        >>> from stopwise.live import Learner
+        >>> round = Learner({"rule": 0, "model": 1}, "fixed").begin()
+        >>> round.observe("yes"); round.fail(TimeoutError()); round.end()
+        RoundOutcome(answer='yes', stage=0, cost=1.0)
+        """
         stage = len(self.outputs)
         self.observe(ABSTAINED, cost)
         self.unusual |= 1
@@ -196,6 +211,11 @@ class Round:
 
         `depth` and `probability` move with it only in what is called: the record keeps what was
         drawn.
+
+        >>> from stopwise.live import Learner
+        >>> round = Learner({"rule": 0, "model": 1}, "fixed:stage=0").begin()
+        >>> round.fail(); round.go_on(); round.observe("yes"); round.end()
+        RoundOutcome(answer='yes', stage=1, cost=1.0)
         """
         if self.depth + 1 >= self._books.stage_count:
             raise fail("depth", self.depth + 1, f"a stage up to {self._books.stage_count - 1}")
@@ -205,7 +225,14 @@ class Round:
         self.depth += 1
 
     def answer_after(self, stage: int) -> Any:
-        """The answer if the round had stopped there: the last one given up to that stage."""
+        """The answer if the round had stopped there: the last one given up to that stage.
+
+        >>> from stopwise.live import Learner
+        >>> round = Learner({"rule": 0, "model": 1}, "fixed").begin()
+        >>> round.observe("yes"); round.observe("no")
+        >>> round.answer_after(0), round.answer_after(1)
+        ('yes', 'no')
+        """
         return self._books.reader.after(self.outputs, stage)[0]
 
     def end(self, *, wait: bool = True) -> RoundOutcome:
@@ -249,7 +276,14 @@ class Round:
         return books.finish(self, len(outputs) <= self.depth, wait)
 
     async def end_async(self) -> RoundOutcome:
-        """The same, awaiting a comparator that is async or takes its time, and the store."""
+        """The same, awaiting a comparator that is async or takes its time, and the store.
+
+        >>> import asyncio
+        >>> from stopwise.live import Learner
+        >>> round = Learner({"rule": 0, "model": 1}, "fixed:stage=0").begin()
+        >>> round.observe("yes"); asyncio.run(round.end_async())
+        RoundOutcome(answer='yes', stage=0, cost=0.0)
+        """
         reader = self._books.reader
         if reader.blocks and len(self.outputs) > 1 and self.compared is None:
             self.compared = await reader.compare_async(self.outputs)
@@ -258,7 +292,14 @@ class Round:
         return outcome
 
     async def kept(self) -> None:
-        """Once ended: wait until the round is in the store, if that is what `durability` asks."""
+        """Once ended: wait until the round is in the store, if that is what `durability` asks.
+
+        >>> import asyncio
+        >>> from stopwise.live import Learner
+        >>> round = Learner({"rule": 0, "model": 1}, "fixed:stage=0").begin()
+        >>> round.observe("yes"); outcome = round.end(wait=False)
+        >>> asyncio.run(round.kept())
+        """
         await self._books.kept(self)
 
     def abandon(self, *, wait: bool = True) -> RoundOutcome:
@@ -266,6 +307,11 @@ class Round:
 
         Args:
             wait: see `end`.
+
+        >>> from stopwise.live import Learner
+        >>> round = Learner({"rule": 0, "model": 1}, "fixed").begin()
+        >>> round.observe("yes"); round.abandon()
+        RoundOutcome(answer='yes', stage=0, cost=0.0)
         """
         return self._books.finish(self, True, wait)
 
@@ -350,6 +396,9 @@ class OpenRound(Round):
             known = self.confidences or []
             self.confidences = [*known, *[None] * (len(outputs) - len(known)), sure]
         outputs.append(output)
+
+    # Users know it as this, which is what Python calls it where a keyword is misspelt.
+    observe.__qualname__ = "Round.observe"
 
 
 Dropped = defaultdict[Round, Callable[[], int]]

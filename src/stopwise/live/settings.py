@@ -12,6 +12,7 @@ from stopwise.checks import (
     StopwiseError,
     fail,
     finite_number,
+    number_within,
     one_among,
     one_of,
     take_plain_numbers,
@@ -83,6 +84,7 @@ class LearnerSettings:
         accepted = "a number of rounds, 0 or more"
         if finite_number("segment_strength", self.segment_strength, accepted) < 0:
             raise fail("segment_strength", self.segment_strength, accepted)
+        AgreementGuard(self.agree or 0.5, self.level, self.look_rate)  # which says what they may be
         if self.promise is not None and self.run_to != len(self.stages) - 1:
             raise fail("run_to", self.stages[self.run_to], "the last stage, under a promise")
 
@@ -220,7 +222,7 @@ def stage_index(field: str, stage: int | str, names: Sequence[str]) -> int:
     if isinstance(stage, str):
         return list(names).index(one_of(field, stage, names))
     accepted = f"a stage from 0 to {len(names) - 1}, or -1 for the last"
-    if finite_number(field, stage, accepted) != stage or not -len(names) <= stage < len(names):
+    if number_within(field, stage, accepted, least=-len(names), most=len(names) - 1) % 1:
         raise fail(field, stage, accepted)
     return int(stage) % len(names)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stopwise.checks import StopwiseError, fail, names_options
+from stopwise.checks import StopwiseError, fail, names_options, names_settings
 from stopwise.costs import Costs
 from stopwise.display import frame, html_table
 from stopwise.evidence import Evidence
@@ -58,6 +58,10 @@ class Analysis(Findings):
     >>> analysis = analyze(example_log(), **example_settings())
     >>> analysis.to_frame().columns[:3]
     ['stage', 'cost', 'cumulative_cost']
+    >>> analysis.to_dict()["headline_stage"], analysis.plot().get_xlabel()
+    ('linear', 'cost per item when stopped there')
+    >>> import tempfile
+    >>> analysis.write_report(tempfile.mkdtemp() + "/report.html")
     """
 
     @property
@@ -73,6 +77,7 @@ class Analysis(Findings):
         """A polars frame with one row for each stage."""
         return frame(stage_table.records(self))
 
+    @names_settings
     def plot(self, ax: Axes | None = None) -> Axes:
         """Cost of every stage against how often it differs from the last, on matplotlib axes."""
         return drawing.plot_stages(self, ax)

@@ -104,24 +104,23 @@ def _growth_claims(curves: list[ComparedPoint], source: str) -> list[Claim]:
     # No regret to speak of is as sub-linear as can be.
     linear = [r for r in learnable if r.ours.mean >= 1 and r.growth >= LINEAR_FROM]
     sublinear = [r for r in hopeless if r.growth < LINEAR_FROM]
-    claims = []
-    if learnable:
-        claims.append(
-            Claim(
-                f"Sub-linear regret wherever the paper says WD ({source})",
-                not linear,
-                _names("linear: ", linear) or f"{len(learnable)} of {len(learnable)} curves",
-            )
-        )
-    if hopeless:
-        claims.append(
-            Claim(
-                f"Linear regret on instance 5 ({source})",
-                not sublinear,
-                _names("not linear: ", sublinear) or f"{len(hopeless)} of {len(hopeless)}",
-            )
-        )
-    return claims
+    return [
+        *_claim(
+            f"Sub-linear regret wherever the paper says WD ({source})",
+            learnable,
+            "linear: ",
+            linear,
+        ),
+        *_claim(f"Linear regret on instance 5 ({source})", hopeless, "not linear: ", sublinear),
+    ]
+
+
+def _claim(
+    text: str, curves: list[ComparedPoint], but: str, against: list[ComparedPoint]
+) -> list[Claim]:
+    """What holds of these curves, if there are any: all of them but those against it."""
+    found = _names(but, against) or f"{len(curves)} of {len(curves)} curves"
+    return [Claim(text, not against, found)] if curves else []
 
 
 def _order_claim(shown: list[ComparedPoint], figure: str, source: str) -> list[Claim]:

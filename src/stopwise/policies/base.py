@@ -81,7 +81,14 @@ class Policy(ABC):
         return min(depth, costs.stage_count - 1)
 
     def record(self, evidence: Evidence, round: int, prefix: Sequence[Hashable]) -> None:
-        """Count a finished round; a rule whose source counts otherwise overrides this."""
+        """Count a finished round; a rule whose source counts otherwise overrides this.
+
+        >>> from stopwise.policies.fixed import FixedStage
+        >>> evidence = Evidence(2)
+        >>> FixedStage(1).record(evidence, 1, ["yes", "no"])
+        >>> int(evidence.disagreed[0, 1])
+        1
+        """
         evidence.add(prefix)
 
     def for_horizon(self, horizon: int) -> Policy:
@@ -100,6 +107,10 @@ class Policy(ABC):
         A function made by `numba.njit` of (seen, disagreed, thresholds, round, depths) that fills
         `depths`; the counts and thresholds are tables of stages x stages. `check_policy` compares
         it with the rule itself.
+
+        >>> from stopwise.policies.fixed import FixedStage
+        >>> FixedStage(1).compiled_rule() is None       # it has a kernel of its own
+        True
         """
         return None
 

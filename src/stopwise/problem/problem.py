@@ -333,6 +333,7 @@ class Problem:
         """
         return frame(self._stage_records())
 
+    @names_settings
     def plot(self, ax: Axes | None = None) -> Axes:
         """What stopping at each stage costs per round, in mistakes: its price and its errors.
 

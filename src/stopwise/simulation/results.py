@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stopwise.checks import names_settings
 from stopwise.costs import FloatArray
 from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.problem import IntArray
@@ -160,6 +161,7 @@ class Simulation:
         """
         return frame([_without_nan(vars(point)) for point in self.curve])
 
+    @names_settings
     def plot(self, ax: Axes | None = None) -> Axes:
         """Mean regret over rounds with its 95 % interval, on matplotlib axes.
 

@@ -51,6 +51,7 @@ class SweepResult:
         """All cells as a polars frame."""
         return load("to_frame", "polars").read_parquet(self.path)  # type: ignore[no-any-return]
 
+    @names_settings
     def plot(self, problem: str | None = None, ax: Axes | None = None) -> Axes:
         """Mean regret against the horizon, one line for each policy, on matplotlib axes.
 

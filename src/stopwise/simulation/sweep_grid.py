@@ -59,6 +59,8 @@ class Sweep:
     >>> sweep = sw.Sweep(problems, ["uss-ts", "uss-ucb"], [10, 100], replications=20)
     >>> len(sweep.cells), sweep.cells[0]
     (4, Cell(problem='pima 3', policy='uss-ts', horizon=10, seed=0))
+    >>> sweep.form()["policies"]
+    ['uss-ts', 'uss-ucb']
     """
 
     problems: Mapping[str, Problem]
@@ -119,14 +121,16 @@ def digest(problem: Problem) -> str:
 
 @names_settings
 def read_sweep(
-    text: str,
+    text: str | Path,
     folder: str | Path = "",
     named: Callable[[str], Problem | None] = lambda name: None,
 ) -> Sweep:
     r"""Read what stands in GRID.toml; a `Sweep` itself needs no file.
 
     Args:
-        folder: what paths and patterns of problem files are relative to.
+        text: what stands in it, or the path of the file (`sw.read_sweep("grid.toml")`).
+        folder: what paths and patterns of problem files are relative to. Where a path is given, the
+            folder of the file, unless another is named.
         named: gives the problem of a name that is no file, or None if it knows none.
 
     >>> import stopwise as sw
@@ -134,6 +138,9 @@ def read_sweep(
     >>> read_sweep(text, named=lambda name: sw.paper.problem("pima", 3)).replications
     500
     """
+    if isinstance(text, Path) or (isinstance(text, str) and _is_path(text)):
+        folder = folder or Path(text).parent
+        text = read_whole(text, "grid")
     form = parse_toml("grid", text)
     known_names("grid", form, _KEYS)
     for key in ("problems", "policies", "horizons"):
@@ -141,6 +148,11 @@ def read_sweep(
             raise StopwiseError(f"grid: the field {key!r} is missing")
     problems = _read_problems(_texts("problems", form["problems"]), Path(folder), named)
     return Sweep(**{**form, "problems": problems})
+
+
+def _is_path(text: str) -> bool:
+    """Whether this can only be the name of a file: what a file says has a field, so an `=`."""
+    return "=" not in text and "\n" not in text.strip() and bool(text.strip())
 
 
 def _texts(field: str, values: Any) -> list[str]:

@@ -91,6 +91,12 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     'tree'
     >>> cascade.cost_
     1.0
+    >>> cascade.predict(X[:2]).tolist(), cascade.predict_proba(X[:2]).shape
+    ([0, 0], (2, 3))
+    >>> cascade.stopping_stages(X[:2]).tolist()
+    [0, 0]
+    >>> cascade.set_params(tree__max_depth=3).get_params()["tree__max_depth"]
+    3
     """
 
     @names_settings
@@ -196,6 +202,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._read(cascade)
         return self
 
+    @names_settings
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> CascadeClassifier:
         """Learn from unlabelled rows where to stop.
 

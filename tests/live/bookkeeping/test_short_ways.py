@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import sys
-import threading
 from typing import Any
 
 import pytest
 
 from stopwise.live import BudgetError, Drift, Learner
+from thread_switching import at_once
 
 SETTINGS: list[dict[str, Any]] = [
     {"run_budget": 260.0},
@@ -56,7 +55,6 @@ def test_a_budget_is_spent_the_same_way(settings: dict[str, Any]) -> None:
 
 def test_what_is_held_back_is_given_free_by_rounds_of_many_threads() -> None:
     learner = Learner([1, 1, 1], "fixed", mistake_cost=4, run_budget=1e6)
-    before = sys.getswitchinterval()
 
     def work() -> None:
         for at in range(400):
@@ -64,15 +62,7 @@ def test_what_is_held_back_is_given_free_by_rounds_of_many_threads() -> None:
                 for _ in range(3):
                     round.observe("x", 0.5 if at % 3 == 0 else None)  # reported: the long way
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    try:
-        sys.setswitchinterval(1e-6)
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    at_once([work] * 6)
     ledger = learner._books.ledger
     assert ledger.budgets.held == pytest.approx(0.0, abs=1e-9)
     assert learner.report().spent == ledger.spent == 6 * (134 * 1.5 + 266 * 3)

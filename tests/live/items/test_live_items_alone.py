@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import stopwise as sw
+from cascade_stages import stages_by_item
 from stopwise.checks import StopwiseError
 from stopwise.costs import Costs
 from stopwise.live import Learner
@@ -76,9 +77,7 @@ def test_easy_items_stop_early_and_what_is_called_is_paid():
     called: list[tuple[int, int]] = []
     live = cascade(called)
     answers = [live.answer(item) for item in range(ITEMS)]
-    by_item: dict[int, list[int]] = {}
-    for item, stage in called:
-        by_item.setdefault(item, []).append(stage)
+    by_item = stages_by_item(called)
     for item, answer in enumerate(answers):
         assert answer.cost == sum(OWN[stage] for stage in by_item[item])
     report = live.learner.report()

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -80,7 +81,7 @@ def made_store(folder):
 )
 def test_a_database_when_it_is_opened(tmp_path, statement):
     path = made_store(tmp_path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement)
     connection.close()
     with pytest.raises(StopwiseError):
@@ -89,7 +90,7 @@ def test_a_database_when_it_is_opened(tmp_path, statement):
 
 def test_a_view_that_never_ends_is_not_asked(tmp_path):
     path = made_store(tmp_path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TABLE stopwise_counters")
         connection.execute(
             "CREATE VIEW stopwise_counters AS WITH RECURSIVE c(x) AS"
@@ -107,7 +108,7 @@ def test_a_view_that_never_ends_is_not_asked(tmp_path):
 @pytest.mark.parametrize("settings", ["[]", "", "5", "[" * 100_000])
 def test_settings_that_are_none_are_a_problem_of_the_file(tmp_path, settings):
     path = made_store(tmp_path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE stopwise_cascades SET settings = ?", (settings,))
     connection.close()
     assert any("settings" in problem for problem in inspect(path).problems)
@@ -151,7 +152,7 @@ def test_counters_by_the_hour(tmp_path, change):
         round.observe("a")
         round.observe("b")
     learner.close()
-    with sqlite3.connect(tmp_path / "forged.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "forged.db")) as connection, connection:
         connection.execute(f"UPDATE stopwise_hours SET {change} WHERE counter = 'rounds'")
     connection.close()
     with pytest.raises(StopwiseError, match=r"forged\.db: (hour|counter)"):

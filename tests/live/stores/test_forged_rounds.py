@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_forged_counters_in_sqlite_are_refused(tmp_path, play, counters):
     learner = Learner(STAGES, "fixed", store=SqliteStore(path))
     play(learner, 2)
     learner.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for counter, value in counters.items():
             connection.execute(
                 "INSERT OR REPLACE INTO stopwise_counters VALUES ('', '', ?, ?)",

@@ -6,6 +6,7 @@ takes its share of weight from all before it. So the sum is exact, and not only 
 
 import multiprocessing
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -64,8 +65,8 @@ def test_rounds_of_one_segment_touch_no_other(tmp_path):
     path = tmp_path / "rounds.db"
     work(path, 7, ("x", "y"), "first", "round")
     rows = "SELECT counter, value FROM stopwise_counters WHERE segment = 'first' ORDER BY counter"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         before = connection.execute(rows).fetchall()
     work(path, 30, ("x", "x"), "second", "round")
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute(rows).fetchall() == before

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import stat
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_file_of_the_first_version_is_taken_over(tmp_path, play):
     new = Learner(STAGES, "fixed", seed=4, store=SqliteStore(tmp_path / "new.db"))
     settings = json.dumps(new.settings.to_form())
     new.close()
-    with sqlite3.connect(path) as old:
+    with closing(sqlite3.connect(path)) as old, old:
         old.executescript(
             """CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
             CREATE TABLE counters (segment TEXT, counter TEXT, value NUMERIC,

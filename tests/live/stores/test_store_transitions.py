@@ -7,6 +7,7 @@ import random
 import signal
 import sqlite3
 import time
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -266,7 +267,7 @@ def test_a_forged_item_is_refused_with_its_line(tmp_path, change):
 def test_forged_transitions_in_sqlite_are_refused(tmp_path, damage):
     learner = Learner(STAGES, rule=fitted(), store=SqliteStore(tmp_path / "a.db"), **GIVEN)
     learner.close()
-    with sqlite3.connect(tmp_path / "a.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute(f"UPDATE OR REPLACE stopwise_transitions SET {damage}, ruled = 2")
         if damage.startswith("value"):
             connection.execute("UPDATE stopwise_transitions SET ruled = value")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -25,7 +26,7 @@ def test_bills_too_large_to_be_added_up(command, cli, tmp_path):
 @pytest.fixture
 def database(tmp_path):
     path = tmp_path / "log.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("create table t (a, b, c)")
         connection.executemany("insert into t values (?, ?, ?)", [("x", "y", "x"), ("x",) * 3])
     connection.close()

@@ -6,6 +6,7 @@ import json
 import random
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -181,9 +182,8 @@ def test_one_of_several_cascades_is_named(tmp_path: Path) -> None:
 
 def test_other_databases_are_no_logs(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE t (a)")
-    other.close()
     assert open_stored(path) is None
     with pytest.raises(StopwiseError, match="need a"):
         sw.analyze(path)

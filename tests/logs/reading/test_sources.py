@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import sqlite3
+from contextlib import closing
 from urllib.parse import urlencode
 
 import numpy as np
@@ -109,13 +110,12 @@ def test_costs_as_arrays_and_by_name(frame):
 
 
 def sqlite_log(frame, path):
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("create table answers (a, b, c, truth, lang)")
         database.executemany(
             "insert into answers values (?, ?, ?, ?, ?)",
             frame.select("a", "b", "c", "truth", "lang").rows(),
         )
-    database.close()
 
 
 def test_sqlite_counts_for_us(frame, tmp_path, cli):
@@ -212,6 +212,5 @@ def test_refusals_of_databases(frame, tmp_path, url, sql, says):
     sqlite_log(frame, path)
     with pytest.raises(StopwiseError, match=says):
         analyze(Query(url.replace("LOG", str(path)), sql), **GIVEN)
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         assert database.execute("select count(*) from answers").fetchone() == (600,)
-    database.close()

@@ -60,7 +60,7 @@ def play(client: TestClient, number: int) -> dict[str, Any]:
     return ended | {"called": called, "drawn": drawn, "number": number}
 
 
-def rounds(make: Maker, abstentions: Abstentions, number: int = 50) -> Learned:
+def enforcing(make: Maker, abstentions: Abstentions) -> Learned:
     client, service = make(
         api_only=True,
         stages=STAGES,
@@ -70,6 +70,11 @@ def rounds(make: Maker, abstentions: Abstentions, number: int = 50) -> Learned:
         abstentions=abstentions,
     )
     drawing(service)
+    return client, service
+
+
+def rounds(make: Maker, abstentions: Abstentions, number: int = 50) -> Learned:
+    client, service = enforcing(make, abstentions)
     for at in range(number):
         play(client, at)
     return client, settled(client, service)
@@ -78,15 +83,7 @@ def rounds(make: Maker, abstentions: Abstentions, number: int = 50) -> Learned:
 @pytest.mark.parametrize("abstentions", ["leave out", "mistake", "go on"])
 def test_rounds_count_as_in_a_live_cascade(make: Maker, abstentions: Abstentions) -> None:
     """The same items to the same depths through `Cascade`: the same evidence, costs, answers."""
-    client, service = make(
-        api_only=True,
-        stages=STAGES,
-        mode="enforce",
-        mistake_cost=12.0,
-        full_run_rate=0.3,
-        abstentions=abstentions,
-    )
-    drawing(service)
+    client, service = enforcing(make, abstentions)
     live = Cascade(
         [
             Stage(name, lambda number, at=at: outputs_of(number)[at], cost=cost)

@@ -14,6 +14,8 @@ from stopwise.cli.shared.run_options import AsJsonOption
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rich.console import Console
+
     from stopwise.logs.analysis import Analysis
 
 
@@ -120,17 +122,35 @@ def _is_snapshot(source: str) -> bool:
 
 def _print(analysis: Analysis, report: Path | None) -> None:
     from stopwise.cli.shared.output import plain_console
-    from stopwise.logs.formatting import amount, counted, printable, round_share
-    from stopwise.logs.reporting import headline, words
 
-    verdict = analysis.verdict
     console = plain_console()
+    _print_verdict(console, analysis)
+    console.print(_stage_table(analysis))
+    _print_per_item(console, analysis)
+    _print_certain(console, analysis)
+    _print_mistake_costs(console, analysis)
+    if analysis.segments:
+        console.print("\nBy segment", style="bold")
+        console.print(_segment_table(analysis))
+    if analysis.warnings:
+        console.print("\nWarnings", style="bold")
+        console.print(_listed((w.code, w.message, "yellow") for w in analysis.warnings))
+    if analysis.truth is not None:
+        from stopwise.logs.reporting.words import truth_sentence
 
-    def say(text: str, style: str | None = None) -> None:
-        console.print(text, style=style)
+        scored = truth_sentence(analysis.verdict, analysis.readings, analysis.truth)
+        console.print(f"\n{scored}", style="bold")
+    if report is not None:
+        console.print(f"\nreport written to {report}")
 
-    say(analysis.sentence, "bold")
-    readings = analysis.readings
+
+def _print_verdict(console: Console, analysis: Analysis) -> None:
+    """The first sentence, what there is to say beside it, and what it all rests on."""
+    from stopwise.logs.formatting import amount, counted, printable, round_share
+    from stopwise.logs.reporting import headline
+
+    verdict, readings = analysis.verdict, analysis.readings
+    console.print(analysis.sentence, style="bold")
     for sentence in (
         headline.check_sentence(verdict, readings),
         headline.disagreement_sentence(verdict, readings),
@@ -141,15 +161,18 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         else None,
     ):
         if sentence is not None:
-            say(sentence)
+            console.print(sentence)
     measured = ", costs measured in the log" if verdict.cost_bounds.measured else ""
-    say(
+    console.print(
         f"\n{printable(analysis.name)}: {counted(analysis.rows, 'item')}, a mistake costs"
         f" {amount(verdict.costs.mistake_cost)}{measured}; everything called certain holds"
         f" with {round_share(verdict.level)}, together.\n",
-        "dim",
+        style="dim",
     )
-    console.print(_stage_table(analysis))
+
+
+def _print_per_item(console: Console, analysis: Analysis) -> None:
+    """What deciding per item is worth, where that was asked for."""
     if analysis.per_item is not None:
         from stopwise.cli.logs.per_item import print_items
 
@@ -158,40 +181,47 @@ def _print(analysis: Analysis, report: Path | None) -> None:
         from stopwise.cli.logs.per_item import print_items_alone
 
         print_items_alone(console, analysis.per_item_alone)
-    if verdict.cost_bounds.measured:
-        for name, low, high in zip(
-            verdict.stages, verdict.cost_bounds.low, verdict.cost_bounds.high, strict=True
-        ):
-            say(f"cost of {name}: between {amount(low)} and {amount(high)}", "dim")
-    say("\nWhat is certain, and what is not knowable without labels", "bold")
+
+
+def _print_certain(console: Console, analysis: Analysis) -> None:
+    """Bounds of billed costs, and what is known of the pairs that matter."""
+    from stopwise.logs.formatting import amount
+    from stopwise.logs.reporting import words
+
+    verdict = analysis.verdict
+    bounds = verdict.cost_bounds
+    if bounds.measured:
+        for name, low, high in zip(verdict.stages, bounds.low, bounds.high, strict=True):
+            console.print(f"cost of {name}: between {amount(low)} and {amount(high)}", style="dim")
+    console.print("\nWhat is certain, and what is not knowable without labels", style="bold")
+    shown = words.key_pairs(verdict, analysis.readings)
+    colours = {"certain": "green", "too few rows": "cyan"}
     console.print(
         _listed(
             (
                 pair.verdict,
                 words.pair_sentence(verdict, pair),
-                {"certain": "green", "too few rows": "cyan"}.get(pair.verdict, "yellow"),
+                colours.get(pair.verdict, "yellow"),
             )
-            for pair in words.key_pairs(verdict, readings)
+            for pair in shown
         )
     )
-    if hidden := len(verdict.pairs) - len(words.key_pairs(verdict, readings)):
-        say(f"({hidden} more pairs, among other stages, in --json and --report)", "dim")
-    say("\nMistake cost: where the paper's rule stops, and how sure", "bold")
+    if hidden := len(verdict.pairs) - len(shown):
+        console.print(
+            f"({hidden} more pairs, among other stages, in --json and --report)", style="dim"
+        )
+
+
+def _print_mistake_costs(console: Console, analysis: Analysis) -> None:
+    """Where the verdict changes with the mistake cost, and with other costs."""
+    from stopwise.logs.reporting import words
+
+    console.print("\nMistake cost: where the paper's rule stops, and how sure", style="bold")
     console.print(_mistake_cost_table(analysis))
     if changes := words.key_changes(analysis):
-        say(f"\n{words.WHAT_IF_TITLE}", "bold")
+        console.print(f"\n{words.WHAT_IF_TITLE}", style="bold")
         for change in changes:
-            say("- " + words.what_if_sentence(verdict, change))
-    if analysis.segments:
-        say("\nBy segment", "bold")
-        console.print(_segment_table(analysis))
-    if analysis.warnings:
-        say("\nWarnings", "bold")
-        console.print(_listed((w.code, w.message, "yellow") for w in analysis.warnings))
-    if analysis.truth is not None:
-        say("\n" + words.truth_sentence(verdict, readings, analysis.truth), "bold")
-    if report is not None:
-        say(f"\nreport written to {report}")
+            console.print("- " + words.what_if_sentence(analysis.verdict, change))
 
 
 def _listed(entries: Iterable[tuple[str, str, str]]) -> Any:

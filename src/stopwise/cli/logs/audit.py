@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -92,20 +92,13 @@ def command(
 
     **stopwise audit log.csv ... --per-item**
     """
-    from stopwise.cli.shared.output import print_json, progress_bar
     from stopwise.logs.auditing.audit import plan_audit
     from stopwise.logs.reading.files import without_files
 
     source, settings, example = log
     if simulate_with is not None:
         settings = replace(settings, truth=simulate_with)
-    # Beside the log, but never inside the installed package.
-    base = Path("example" if example else source if isinstance(source, str) else "log")
-    if base.name == "-":
-        base = Path("log")
-    if any(sign in base.name for sign in "*?["):
-        base = base.with_name("log")
-    base = base.with_suffix("") if base.suffix == ".gz" else base
+    base = _base("example" if example else source)
     labels = labels or base.with_name(base.stem + ".to-label.csv")
     state = state or base.with_name(base.stem + ".audit.json")
     page_path = labels.with_suffix(".html") if page else None
@@ -113,39 +106,83 @@ def command(
         raise StopwiseError(f"state: {state} is the file of the labels; name another one")
     rows = without_files(source, labels, state, page_path)
     plan = plan_audit(rows, settings, tolerance=tolerance, strict=strict, show=show)
+    files = AuditFiles(labels, state, page_path)
     if simulate_with is not None:
         if per_item:
             raise StopwiseError(
                 "audit: --per-item and --simulate-with do not go together; see what labels of a"
                 " truth column buy with fit --truth COLUMN --labels 30"
             )
-        from stopwise.logs.auditing.simulation import simulate_audit
+        _simulate(plan, replications, seed or 0, as_json=as_json)
+    elif per_item:
+        _label_items(plan, files, batch, seed, blind=blind, as_json=as_json)
+    else:
+        _label(plan, files, batch, seed, blind=blind, as_json=as_json)
 
-        with progress_bar("audits", quiet=as_json) as progress:
-            result = simulate_audit(
-                plan, replications=replications, seed=seed or 0, progress=progress
-            )
-        if as_json:
-            print_json(result.to_dict())
-        else:
-            _print_simulation(result, plan.rows.notes)
-        return
-    from stopwise.logs.auditing.files import advance, audit_dict, hand_out, take_in
 
-    if per_item:
-        from stopwise.logs.items.labelling import ENOUGH, assess_items
+class AuditFiles(NamedTuple):
+    """Where an audit keeps what: the labels to fill in, those it has, a page to type them in."""
 
-        so_far = take_in(plan, state, labels, seed)
-        found = assess_items(plan, so_far.order, so_far.truth, batch or ENOUGH, so_far.notes)
-        hand_out(plan, found.next_items, labels, blind=blind, page_path=page_path)
-        if as_json:
-            print_json({**found.to_dict(), "labels_file": str(labels), "state_file": str(state)})
-        else:
-            _print_items(found, labels, state)
-        return
+    labels: Path
+    state: Path
+    page: Path | None
+
+
+def _base(source: object) -> Path:
+    """What the files of an audit are named after: the log, if it is one file with a name."""
+    # Beside the log, but never inside the installed package.
+    base = Path(source if isinstance(source, str) else "log")
+    if base.name == "-":
+        base = Path("log")
+    if any(sign in base.name for sign in "*?["):
+        base = base.with_name("log")
+    return base.with_suffix("") if base.suffix == ".gz" else base
+
+
+def _simulate(plan: AuditPlan, replications: int, seed: int, *, as_json: bool) -> None:
+    """How many labels it would have taken."""
+    from stopwise.cli.shared.output import print_json, progress_bar
+    from stopwise.logs.auditing.simulation import simulate_audit
+
+    with progress_bar("audits", quiet=as_json) as progress:
+        result = simulate_audit(plan, replications=replications, seed=seed, progress=progress)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print_simulation(result, plan.rows.notes)
+
+
+def _label_items(
+    plan: AuditPlan, files: AuditFiles, batch: int | None, seed: int | None, *, blind: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Label for a rule that decides per item."""
+    from stopwise.cli.shared.output import print_json
+    from stopwise.logs.auditing.files import hand_out, take_in
+    from stopwise.logs.items.labelling import ENOUGH, assess_items
+
+    labels, state, page = files
+    so_far = take_in(plan, state, labels, seed)
+    found = assess_items(plan, so_far.order, so_far.truth, batch or ENOUGH, so_far.notes)
+    hand_out(plan, found.next_items, labels, blind=blind, page_path=page)
+    if as_json:
+        print_json({**found.to_dict(), "labels_file": str(labels), "state_file": str(state)})
+    else:
+        _print_items(found, labels, state)
+
+
+def _label(
+    plan: AuditPlan, files: AuditFiles, batch: int | None, seed: int | None, *, blind: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Label to find the best stage."""
+    from stopwise.cli.shared.output import print_json
+    from stopwise.logs.auditing.files import advance, audit_dict
+
+    labels, state, page = files
     audit = advance(
         plan, state, labels, batch=20 if batch is None else batch, seed=seed, blind=blind,
-        page_path=page_path,
+        page_path=page,
     )  # fmt: skip
     if as_json:
         print_json(audit_dict(audit, plan, labels))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stopwise.cli.shared.run_options import AsJsonOption
+
+if TYPE_CHECKING:
+    from stopwise.service.database.keys import Keys
 
 
 def command(
@@ -31,9 +34,8 @@ def command(
     A key is shown once, when it is made; the service keeps its hash alone. Scopes: **infer** asks
     cascades, **read** sees figures and pages, **label** gives labels, **admin** does everything.
     """
-    from stopwise.checks import StopwiseError, one_of
+    from stopwise.checks import one_of
     from stopwise.cli.shared.needs import need_service
-    from stopwise.cli.shared.output import print_json
 
     one_of("action", action, ("create", "list", "revoke"))
     need_service()
@@ -46,37 +48,58 @@ def command(
     try:
         keys = Keys(database)
         if action == "create":
-            if not name:
-                raise StopwiseError("name: missing; say whose key it is with --name")
-            key, text = keys.create(name, scope or ["infer"], budget)
-            if as_json:
-                print_json({"id": key.id, "key": text, "scopes": list(key.scopes)})
-            else:
-                typer.echo(text)
-                typer.echo("This is shown once. Keep it as you keep a password.", err=True)
+            _create(keys, name, scope or ["infer"], budget, as_json=as_json)
         elif action == "revoke":
-            if not key_id:
-                raise StopwiseError("key_id: missing; `stopwise keys list` shows ids")
-            keys.revoke(key_id)
-            typer.echo(f"{key_id} is revoked", err=True)
+            _revoke(keys, key_id)
         else:
-            rows: list[dict[str, object]] = [
-                {
-                    "id": key.id,
-                    "name": key.name,
-                    "scopes": list(key.scopes),
-                    "created": key.created,
-                    "revoked": key.revoked,
-                    "budget": key.budget,
-                }
-                for key in keys.all()
-            ]
-            if as_json:
-                print_json(rows)
-            else:
-                _show(rows)
+            _list(keys, as_json=as_json)
     finally:
         database.close()
+
+
+def _create(
+    keys: Keys, name: str | None, scopes: list[str], budget: float | None, *, as_json: bool
+) -> None:
+    from stopwise.checks import StopwiseError
+    from stopwise.cli.shared.output import print_json
+
+    if not name:
+        raise StopwiseError("name: missing; say whose key it is with --name")
+    key, text = keys.create(name, scopes, budget)
+    if as_json:
+        print_json({"id": key.id, "key": text, "scopes": list(key.scopes)})
+    else:
+        typer.echo(text)
+        typer.echo("This is shown once. Keep it as you keep a password.", err=True)
+
+
+def _revoke(keys: Keys, key_id: str | None) -> None:
+    from stopwise.checks import StopwiseError
+
+    if not key_id:
+        raise StopwiseError("key_id: missing; `stopwise keys list` shows ids")
+    keys.revoke(key_id)
+    typer.echo(f"{key_id} is revoked", err=True)
+
+
+def _list(keys: Keys, *, as_json: bool) -> None:
+    from stopwise.cli.shared.output import print_json
+
+    rows: list[dict[str, object]] = [
+        {
+            "id": key.id,
+            "name": key.name,
+            "scopes": list(key.scopes),
+            "created": key.created,
+            "revoked": key.revoked,
+            "budget": key.budget,
+        }
+        for key in keys.all()
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        _show(rows)
 
 
 def _show(rows: list[dict[str, object]]) -> None:

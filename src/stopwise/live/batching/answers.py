@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from typing import Any, Generic, TypeVar
 
-from stopwise.checks import whole_number
+from stopwise.checks import fail, whole_number
 from stopwise.live.batching.batch import Batch
 from stopwise.live.batching.items import SegmentOf, Segments, parts, parts_async
 from stopwise.live.batching.progress import Progress, reporting
@@ -44,6 +44,8 @@ class _Asked(Generic[RunT, ItemsT]):
         segment: Segments,
         progress: Progress,
     ) -> None:
+        if not isinstance(items, (Iterable, AsyncIterable)) and not hasattr(items, "__getitem__"):
+            raise fail("items", items, "items to answer: a list, an array, a frame or any iterable")
         self._run = run
         self._items = items
         self._total = len(items) if isinstance(items, Sized) else None
@@ -76,6 +78,8 @@ class Answers(_Asked[RunBatch, Iterable[Any]]):
     >>> answers = Cascade(stages, "fixed:stage=0", mistake_cost=20).answer_many(["a", "B"])
     >>> [one.answer for one in answers]
     [True, False]
+    >>> [len(batch) for batch in answers.batches()], answers.collect().answers
+    ([2], [True, False])
     """
 
     def __iter__(self) -> Iterator[Answer]:
@@ -116,6 +120,12 @@ class AsyncAnswers(_Asked[RunBatchAsync, Iterable[Any] | AsyncIterable[Any]]):
     ...     return [one.answer async for one in cascade.answer_many_async(["a", "B"])]
     >>> asyncio.run(run())
     [True, False]
+    >>> asyncio.run(cascade.answer_many_async(["a", "B"]).collect()).answers
+    [True, False]
+    >>> async def run():
+    ...     return [len(batch) async for batch in cascade.answer_many_async("aB").batches()]
+    >>> asyncio.run(run())
+    [2]
     """
 
     async def __aiter__(self) -> AsyncIterator[Answer]:

@@ -32,6 +32,9 @@ class Batch:
     >>> batch = cascade.answer_many(["a", "B", "3"]).collect()
     >>> batch.answers, batch.stages.tolist(), batch.costs.tolist()
     ([True, True, False], [1, 1, 1], [6.0, 6.0, 6.0])
+    >>> one_by_one = Batch.of_answers([cascade.answer("a")], cascade.learner.stages)
+    >>> Batch.joined([batch, one_by_one]).answers
+    [True, True, False, True]
     """
 
     answers: Sequence[Any]

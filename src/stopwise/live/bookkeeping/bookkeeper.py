@@ -139,10 +139,10 @@ class Bookkeeper:
         ledger = self.ledger
         with ledger.lock:
             self.settle()
-            at = len(round.outputs)
-            if at >= self.stage_count or not self.can_pay(round):
+            deeper = round.depth + 1
+            if deeper >= self.stage_count or not self.can_pay(round):
                 return False
-            cost = ledger.prices.per_stage[at]
+            cost = ledger.prices.per_stage[deeper]
             if not ledger.budgets.has(cost, ledger.spent):
                 return False
             ledger.budgets.reserve(round, cost)

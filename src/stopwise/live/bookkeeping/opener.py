@@ -209,6 +209,9 @@ class Opener:
             ledger.budgets.reserve(round, cost)
         return round
 
+    # Users know it as this, which is what Python calls it where a keyword is misspelt.
+    begin.__qualname__ = "Learner.begin"
+
     def with_full_runs(self, p: list[float], number: int) -> list[float]:
         """The distribution of the depth of a round, where full runs are drawn apart from it."""
         return p if self._lone is None else self._lone.mixed(p, number)

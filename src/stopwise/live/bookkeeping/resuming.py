@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stopwise.checks import whole_number
+from stopwise.checks import StopwiseError, whole_number
 from stopwise.live.bookkeeping.bookkeeper import Bookkeeper
 from stopwise.live.counters.forms import counters_to_form, restored
 from stopwise.live.watching.drift import DriftWatch
@@ -35,6 +35,9 @@ def resume_from(books: Bookkeeper, form: Mapping[str, Any], what: str, *, fork: 
         what: where it comes from, for errors.
         fork: None resumes exactly; a new seed keeps the evidence only. See `Learner.load`.
     """
+    for field in ("settings", "seed", "state"):
+        if not isinstance(form, Mapping) or field not in form:
+            raise StopwiseError(f"{what}: the field {field!r} is missing")
     books.settings.check_same(form["settings"], what, exactly=fork is None)
     seed = whole_number("seed", form["seed"] if fork is None else fork, least=0)
     ledger = books.ledger

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
-from stopwise.checks import fail, finite_number, names_fields, names_settings, whole_number
+from stopwise.checks import (
+    a_function,
+    fail,
+    finite_number,
+    known_names,
+    names_fields,
+    names_settings,
+    whole_number,
+)
 from stopwise.live.calling.retrying import Breaker, Retry
 
 
@@ -26,6 +34,22 @@ class Reported(NamedTuple):
     output: Any
     cost: float | None = None
     confidence: float | None = None
+
+
+def _new_reported(
+    cls: type[Reported],
+    output: Any,
+    cost: float | None = None,
+    confidence: float | None = None,
+    **unknown: Any,
+) -> Reported:
+    # Stages make one in every call: a wrapper such as `names_settings` would take longer.
+    if unknown:
+        known_names("Reported", unknown, Reported._fields, "setting")
+    return tuple.__new__(cls, (output, cost, confidence))
+
+
+Reported.__new__ = _new_reported  # type: ignore[method-assign, assignment]
 
 
 @names_fields
@@ -64,8 +88,7 @@ class Stage:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise fail("stage name", self.name, "text")
-        if not callable(self.call):
-            raise fail(f"stage {self.name}: call", self.call, "a function of an item")
+        a_function(f"stage {self.name}: call", self.call, "a function of an item")
         accepted = "a number, 0 or more"
         if finite_number(f"stage {self.name}: cost", self.cost, accepted) < 0:
             raise fail(f"stage {self.name}: cost", self.cost, accepted)

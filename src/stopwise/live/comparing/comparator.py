@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, names_fields
 from stopwise.evidence import ABSTAINED
 from stopwise.live.calling import background
 from stopwise.live.calling.stage import Reported
@@ -47,6 +47,7 @@ class Judged(NamedTuple):
     cost: float = 0.0
 
 
+@names_fields
 @dataclass(frozen=True)
 class Comparator:
     """How answers are compared; made by the functions of this room.
@@ -58,8 +59,13 @@ class Comparator:
         may_abstain: whether `agree` may return None: it cannot say.
         quick: whether it is so quick that an event loop need not be spared.
 
-    >>> Comparator("folded", key=str.casefold).agrees("Yes", "yes")
+    >>> folded = Comparator("folded", key=str.casefold)
+    >>> folded.agrees("Yes", "yes")
     True
+    >>> folded.key_of("Yes"), folded.keys(["Yes", "NO"]), folded.checked_key("yes")
+    ('yes', ['yes', 'no'], 'yes')
+    >>> folded.differ("yes", "no"), folded.judge("yes", "no")
+    (True, Judged(agree=False, cost=0.0))
     """
 
     label: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -85,6 +85,8 @@ def tool_call(*, ignore: Sequence[str] = ()) -> Comparator:
     >>> tool_call().agrees(one, {"name": "pay", "input": {"to": "Ann", "sum": 5.0}})
     True
     """
+    if not isinstance(ignore, Iterable):
+        raise fail("ignore", ignore, "names of fields")
     ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
     _check_fields(ignored, "ignore")
 

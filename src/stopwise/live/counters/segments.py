@@ -269,6 +269,8 @@ class SegmentCounters(SegmentTallies):
 
     def check_evidence(self, evidence: Evidence) -> None:
         """Refuse evidence of another number of stages."""
+        if not isinstance(evidence, Evidence):
+            raise fail("evidence", evidence, "Evidence, such as another learner's evidence()")
         if evidence.stage_count != self.stage_count:
             raise fail("evidence", f"{evidence.stage_count} stages", f"{self.stage_count} stages")
 

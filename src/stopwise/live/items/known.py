@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from stopwise.checks import StopwiseError, fail
+from stopwise.checks import StopwiseError, a_function, fail
 
 FeatureFunction = Callable[[Any], Mapping[str, Any]]
 """From an item to what is known of it: numbers, texts, vectors, by name."""
@@ -29,6 +29,8 @@ class FeaturesOf:
         given: FeatureFunction | Sequence[Mapping[str, Any]] | None,
     ) -> None:
         self._function = given if callable(given) else function if given is None else None
+        if given is not None and not callable(given) and not isinstance(given, Iterable):
+            raise fail("features", given, "a sequence with one entry for each item, or a function")
         self._all = None if given is None or callable(given) else list(given)
         self._done = 0
 
@@ -59,6 +61,6 @@ def check_function(function: FeatureFunction | None) -> FeatureFunction | None:
     >>> check_function(None) is None
     True
     """
-    if function is not None and not callable(function):
-        raise fail("features", function, "a function of an item; give those of one to answer()")
+    if function is not None:
+        a_function("features", function, "a function of an item; give those of one to answer()")
     return function

@@ -5,35 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Never, Unpack
 
 from stopwise.lazy import load
 from stopwise.live.calling.stage import Stage
-from stopwise.live.cascade import Cascade, CostSource
-from stopwise.live.keywords import LearnerKeywords
+from stopwise.live.cascade import Cascade
 from stopwise.live.running.answer import Answer
-from stopwise.live.running.runner import OnFailure
+from stopwise.live.running.cascade_keywords import CascadeKeywords
 from stopwise.policies.base import Policy
 from stopwise.policies.registry import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer, TracerProvider
-
-
-class CascadeKeywords(LearnerKeywords, total=False):
-    """What `Cascade` takes by keyword; see there.
-
-    >>> "deadline" in CascadeKeywords.__optional_keys__
-    True
-    """
-
-    mistake_cost: float
-    seed: int
-    costs: CostSource
-    on_failure: OnFailure
-    at_once: bool
-    workers: int | None
-    deadline: float | None
 
 
 class TracedCascade(Cascade):
@@ -86,10 +69,13 @@ class TracedCascade(Cascade):
         segment: str = "",
         deadline: float | None = None,
         features: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> Answer:
         """Answer one item, inside a span; see `Cascade.answer`."""
         with self._round_span(segment) as span:
-            answer = super().answer(item, segment=segment, deadline=deadline, features=features)
+            answer = super().answer(
+                item, segment=segment, deadline=deadline, features=features, **unknown
+            )
             return _note(span, answer)
 
     async def answer_async(
@@ -99,11 +85,12 @@ class TracedCascade(Cascade):
         segment: str = "",
         deadline: float | None = None,
         features: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> Answer:
         """The same, awaited."""
         with self._round_span(segment) as span:
             answer = await super().answer_async(
-                item, segment=segment, deadline=deadline, features=features
+                item, segment=segment, deadline=deadline, features=features, **unknown
             )
             return _note(span, answer)
 

@@ -73,6 +73,8 @@ class DecisionExplanation:
     a full run, drawn before the first call with probability 1
     - small says yes, 0.9 sure
     - large says yes, as small did
+    >>> explain_round(round, learner.stages, learner.explain).to_dict()["full_run"]
+    True
     """
 
     why: str

@@ -40,7 +40,7 @@ from stopwise.live.stores.log_lines import (
 )
 from stopwise.live.watching.drift import DriftAlarm, DriftWatch
 from stopwise.situations.transitions import Transitions
-from stopwise.storage import flush_folder
+from stopwise.storage import as_path, flush_folder
 
 try:
     import fcntl
@@ -89,7 +89,7 @@ class RoundLog:
         flush_rounds: int = 64,
         queue: int = 10_000,
     ) -> None:
-        self.path = Path(path)
+        self.path = as_path("path", path)
         self.writing = Writing(durability, flush_seconds, flush_rounds, queue)
         self._sync = check_survives(survives)
         self._keep_outputs = keep_outputs

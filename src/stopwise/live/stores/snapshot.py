@@ -11,7 +11,7 @@ from stopwise.checks import StopwiseError, known_kind, known_names, parse_json_o
 from stopwise.evidence import Evidence
 from stopwise.live.counters.forms import restored
 from stopwise.live.counters.segments import SegmentCounters
-from stopwise.storage import read_whole, write_whole
+from stopwise.storage import as_path, read_whole, write_whole
 
 VERSION = 1
 _FIELDS = ("kind", "version", "settings", "seed", "state")
@@ -26,7 +26,7 @@ def write_snapshot(path: str | Path, form: Mapping[str, Any]) -> None:
 
 def read_snapshot(path: str | Path) -> Mapping[str, Any]:
     """The content of a snapshot; another version or kind is refused, not guessed at."""
-    source = Path(path)
+    source = as_path("snapshot", path)
     form = parse_json_object(str(source), read_whole(source))
     known_kind(str(source), form, _KIND, VERSION, "a snapshot")
     known_names(str(source), form, (*_FIELDS, "items"))

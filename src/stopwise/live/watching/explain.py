@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from stopwise.checks import names_settings
 from stopwise.costs import Costs
 from stopwise.decisions import passes
 from stopwise.display import COLOURS, frame, html_table, new_axes
@@ -79,6 +80,11 @@ class Explanation:
     By the evidence alone: model.
     rule and model: 33.3% of 3 differ (6.1% to 79.2%), the threshold is 25.0%: worth going on; 2
     more rounds that agree would change that
+    >>> why = learner.explain()
+    >>> why.to_frame()["seen"].to_list(), why.to_dict()["best_stage"], why.to_json()[:15]
+    ([3.0], 'model', '{"segment": "",')
+    >>> why.plot().get_yticklabels()[0].get_text()
+    'rule / model'
     """
 
     segment: str
@@ -132,6 +138,7 @@ class Explanation:
         title, note = str(self).split("\n")[:2]
         return html_table(columns, rows, title=title, note=note)
 
+    @names_settings
     def plot(self, ax: Axes | None = None) -> Axes:
         """Every pair's disagreement with its interval, beside its threshold."""
         axes = new_axes(ax, height=1.2 + 0.45 * len(self.pairs))

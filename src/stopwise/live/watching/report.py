@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stopwise.checks import names_settings
 from stopwise.costs import Calls, Costs
 from stopwise.display import COLOURS, frame, html_table, new_axes
 from stopwise.evidence import Evidence
@@ -64,6 +65,10 @@ class LiveReport:
     rule: 1 call, 0 answers, 0 failures, 0 abstentions
     model: 1 call, 1 answer, 0 failures, 0 abstentions
     saved 0 against calling all stages, 0 against model alone
+    >>> learner.report().to_frame()["calls"].to_list(), learner.report().rows()[0]["stage"]
+    ([1, 1], 'rule')
+    >>> [text.get_text() for text in learner.report().plot().get_yticklabels()]
+    ['rule', 'model']
     """
 
     stages: tuple[str, ...]
@@ -141,6 +146,7 @@ class LiveReport:
         """The counts of every stage, as a polars frame."""
         return frame(self.rows())
 
+    @names_settings
     def plot(self, ax: Axes | None = None) -> Axes:
         """How often each stage was called and how often it answered, as bars."""
         axes = new_axes(ax, height=0.9 + 0.5 * len(self.stages))

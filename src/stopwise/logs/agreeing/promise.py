@@ -56,6 +56,8 @@ class Promise:
     >>> kept = promise(frame, 0.9, stages=["fast", "slow"], costs=[1, 20])
     >>> kept.rows, kept.agreement, kept.cost < kept.cost_of_last
     (2000, 1.0, True)
+    >>> kept.to_frame().columns[:2], kept.to_dict()["agree"], len(kept.sentences()) > 0
+    (['answered_by', 'looked'], 0.9, True)
     """
 
     name: str

@@ -58,6 +58,8 @@ class Audit:
     (False, 0, True)
     >>> begun.to_label[0] == str(begun.next_items[0])
     True
+    >>> begun.to_frame().columns[:2]
+    ['shallow', 'deep']
     """
 
     stages: tuple[str, ...]

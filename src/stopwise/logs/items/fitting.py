@@ -167,6 +167,8 @@ def write_rule(rule: AnyRule, path: str | Path) -> None:
     >>> json.loads(path.read_text())["reads"][0]
     'stop after small when it says keep (50.0% of items)'
     """
+    if not isinstance(rule, AnyRule):
+        raise fail("rule", rule, "a rule, such as fit(...) gives")
     form = rule.to_dict()
     numbers = {
         name: form.pop(name) for name in ("counts", "columns", "models", "paths") if name in form

@@ -73,6 +73,46 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
     earlier one. Where answers were not kept, or are free text, the first answer of a round is "1",
     another is "2", and so on. Rounds that a per-item rule cut short count as they do live.
     """
+    _refuse_other_settings(stored, settings)
+    polars = need_polars()
+    measured = stored.measured and settings.costs is None
+    completed = _completed(settings, stored)
+    rounds = _read_rounds(stored, bills=measured)
+    columns: dict[str, Any] = {}
+    outputs = rounds.outputs(settings.max_labels)
+    for at in range(len(stored.stages)):
+        columns[f"y{at}"] = polars.Series([row[at] for row in outputs], dtype=polars.String)
+        columns[f"k{at}"] = polars.Series([row[at] for row in rounds.calls], dtype=polars.Boolean)
+        if measured:
+            billed = [row[at] for row in rounds.bills]
+            columns[f"c{at}"] = polars.Series(billed, dtype=polars.Float64)
+            columns[f"bad{at}"] = polars.Series([False] * len(outputs), dtype=polars.Boolean)
+    if stored.abstentions != "leave out":
+        # As its learner counts: what was called only because a stage abstained says too much.
+        columns[UNTIL] = polars.Series(rounds.until, dtype=polars.Int64)
+    if settings.segment is not None:
+        columns["segment"] = polars.Series(rounds.segments, dtype=polars.String)
+    frame = polars.DataFrame(columns)
+    beside: dict[str, Any] = {"item": polars.Series(rounds.items, dtype=polars.String)}
+    for at, column in enumerate(zip(*rounds.sure, strict=True)):
+        if any(value is not None for value in column):
+            beside[confidence_column(at)] = polars.Series(column, dtype=polars.Float64)
+    with_items = frame.with_columns(**beside)
+    return Log(
+        name=stored.name,
+        stages=stored.stages,
+        outputs=frame.lazy(),
+        truth=None,
+        items=with_items.lazy(),
+        calls_known=(True,) * len(stored.stages),
+        measured=measured,
+        has_item=True,
+        settings=completed,
+    )
+
+
+def _refuse_other_settings(stored: Stored, settings: LogSettings) -> None:
+    """Refuse what a store cannot give: rounds, other stages than its own, further columns."""
     if stored.read_rounds is None:
         raise StopwiseError(_COUNTS_ONLY.format(stored.name))
     if settings.stages is not None and settings.stages != stored.stages:
@@ -89,64 +129,58 @@ def open_live(stored: Stored, settings: LogSettings) -> Log:
             "features", list(settings.features),
             f"a table that has them: {stored.name} is of live rounds",
         )  # fmt: skip
-    polars = need_polars()
-    measured = stored.measured and settings.costs is None
-    completed = _completed(settings, stored)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """What is read of rounds, each a list with one entry for each round.
+
+    Attributes:
+        named: outputs as they were kept; None as soon as those of one round were not.
+        numbered: outputs as numbers of the answers that a round met.
+        calls: whether each stage was called.
+        bills: what each stage cost, where that is asked for.
+        until: how many stages were drawn to be called.
+        sure: how sure each stage said it is.
+    """
+
+    named: list[list[str | None]] | None
+    numbered: list[list[str | None]]
+    calls: list[list[bool]]
+    bills: list[list[float | None]]
+    until: list[int]
+    segments: list[str]
+    items: list[str]
+    sure: list[list[float | None]]
+
+    def outputs(self, max_labels: int) -> list[list[str | None]]:
+        """The outputs as they were kept, unless they were not, or are free text."""
+        distinct = {text for row in self.named or () for text in row}
+        if self.named is None or len(distinct) > max_labels:
+            return self.numbered
+        return self.named
+
+
+def _read_rounds(stored: Stored, *, bills: bool) -> _Rounds:
+    """Read the rounds of a store, once."""
+    assert stored.read_rounds is not None
     stage_count = len(stored.stages)
-    named: list[list[str | None]] | None = []
-    numbered: list[list[str | None]] = []
-    calls: list[list[bool]] = []
-    bills: list[list[float | None]] = []
-    segments: list[str] = []
-    items: list[str] = []
-    sure: list[list[float | None]] = []
-    # As its learner counts: what was called only because a stage abstained says too much.
-    limited = stored.abstentions != "leave out"
-    until: list[int] = []
+    kept = True
+    named: list[list[str | None]] = []
+    found = _Rounds(named, [], [], [], [], [], [], [])
     for record in stored.read_rounds():
-        numbered.append(_numbers(record, stage_count))
-        if named is not None and record.outputs is not None:
+        found.numbered.append(_numbers(record, stage_count))
+        kept = kept and record.outputs is not None
+        if kept:
             named.append(_names(record, stage_count))
-        else:
-            named = None  # outputs of some rounds were not kept
-        calls.append([_was_called(record, at) for at in range(stage_count)])
-        segments.append(record.segment)
-        items.append(f"{record.writer}/{record.sequence}")
-        sure.append(_padded(record.confidences, stage_count))
-        if limited:
-            until.append(record.depth + 1)
-        if measured:
-            bills.append(_bills(record, stored.costs))
-    distinct = {text for row in named or () for text in row}
-    rows = numbered if named is None or len(distinct) > settings.max_labels else named
-    columns: dict[str, Any] = {}
-    for at in range(stage_count):
-        columns[f"y{at}"] = polars.Series([row[at] for row in rows], dtype=polars.String)
-        columns[f"k{at}"] = polars.Series([row[at] for row in calls], dtype=polars.Boolean)
-        if measured:
-            columns[f"c{at}"] = polars.Series([row[at] for row in bills], dtype=polars.Float64)
-            columns[f"bad{at}"] = polars.Series([False] * len(rows), dtype=polars.Boolean)
-    if limited:
-        columns[UNTIL] = polars.Series(until, dtype=polars.Int64)
-    if settings.segment is not None:
-        columns["segment"] = polars.Series(segments, dtype=polars.String)
-    frame = polars.DataFrame(columns)
-    beside: dict[str, Any] = {"item": polars.Series(items, dtype=polars.String)}
-    for at, column in enumerate(zip(*sure, strict=True)):
-        if any(value is not None for value in column):
-            beside[confidence_column(at)] = polars.Series(column, dtype=polars.Float64)
-    with_items = frame.with_columns(**beside)
-    return Log(
-        name=stored.name,
-        stages=stored.stages,
-        outputs=frame.lazy(),
-        truth=None,
-        items=with_items.lazy(),
-        calls_known=(True,) * stage_count,
-        measured=measured,
-        has_item=True,
-        settings=completed,
-    )
+        found.calls.append([_was_called(record, at) for at in range(stage_count)])
+        found.segments.append(record.segment)
+        found.items.append(f"{record.writer}/{record.sequence}")
+        found.sure.append(_padded(record.confidences, stage_count))
+        found.until.append(record.depth + 1)
+        if bills:
+            found.bills.append(_bills(record, stored.costs))
+    return found if kept else replace(found, named=None)
 
 
 def completed(log: object, settings: LogSettings) -> LogSettings:

@@ -178,17 +178,24 @@ def read_rows(log: object, settings: LogSettings, show: str | None = None) -> Lo
     return rows
 
 
-def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRows:
+def _table(log: Log, show: str | None) -> pl.DataFrame:
+    """Of every row what is asked of it: outputs, calls, bills, truth, name, what is known of it."""
+    there = log.items.collect_schema().names()
     columns = [f"y{at}" for at in range(len(log.stages))]
-    calls = [f"k{at}" for at, known in enumerate(log.calls_known) if known]
-    bills = [f"c{at}" for at in range(len(log.stages))] if log.measured else []
-    extra = (["truth"] if log.truth is not None else []) + (["item"] if log.has_item else [])
-    extra += ["shown"] if show is not None else []
-    beside = [n for n in log.items.collect_schema().names() if n.split(" ")[0] in BESIDE]
-    extra += [UNTIL] if UNTIL in log.items.collect_schema().names() else []
-    table = collect(log.items.select([*columns, *calls, *bills, *extra, *beside]), log.name)
+    columns += [f"k{at}" for at, known in enumerate(log.calls_known) if known]
+    columns += [f"c{at}" for at in range(len(log.stages))] if log.measured else []
+    wanted = {"truth": log.truth is not None, "item": log.has_item, "shown": show is not None}
+    columns += [name for name, is_wanted in wanted.items() if is_wanted]
+    columns += [UNTIL] if UNTIL in there else []
+    columns += [name for name in there if name.split(" ")[0] in BESIDE]
+    return collect(log.items.select(columns), log.name)
+
+
+def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRows:
+    table = _table(log, show)
+    stages = range(len(log.stages))
     labels: dict[str, int] = {}
-    raw = np.stack([encode(table[name].to_list(), labels) for name in columns], axis=1)
+    raw = np.stack([encode(table[f"y{at}"].to_list(), labels) for at in stages], axis=1)
     codes = tell_blanks_apart(log, table, raw)
     complete = (codes != NOT_CALLED).all(axis=1)
     counted = counted_of(table, len(log.stages))
@@ -203,7 +210,7 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
     known = tuple(labels)
     truth: IntArray | None = None
     notes: tuple[str, ...] = ()
-    if "truth" in extra:
+    if log.truth is not None:
         truth, notes = _truth(log, table, labels)
         truth = truth[complete]
     names = (
@@ -214,8 +221,8 @@ def _read(log: Log, costs: Costs, bounds: CostBounds, show: str | None) -> LogRo
     who = answering_stages(codes, log.settings.no_answer)
     answers = np.where(who >= 0, np.take_along_axis(codes, np.maximum(who, 0), axis=1), who)
     own = np.broadcast_to(np.asarray(bounds.own), codes.shape)
-    if bills:
-        own = np.stack([table[name].fill_null(0.0).to_numpy() for name in bills], axis=1)
+    if log.measured:
+        own = np.stack([table[f"c{at}"].fill_null(0.0).to_numpy() for at in stages], axis=1)
     shown = [str(value or "") for value in table["shown"].to_list()] if show is not None else None
     rows = LogRows(
         name=log.name,

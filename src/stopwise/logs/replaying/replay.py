@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, names_options, one_of, whole_number
+from stopwise.checks import StopwiseError, names_options, names_settings, one_of, whole_number
 from stopwise.display import frame, html_table
 from stopwise.evidence import ABSTAINED, Evidence
 from stopwise.logs.formatting import amount, counted, share
@@ -47,6 +47,8 @@ class Replay:
     (('tree', 'linear', 'kernel'), 1797)
     >>> result.to_frame().height == len(result.outcomes)
     True
+    >>> result.to_dict()["policy"], result.plot().get_xlabel()
+    ('fixed:stage=0', 'rounds')
     """
 
     policy: str
@@ -65,6 +67,7 @@ class Replay:
         """A polars frame with one row for each way to stop: the policy first."""
         return frame([_record(self, outcome) for outcome in self.outcomes])
 
+    @names_settings
     def plot(self, ax: Axes | None = None) -> Axes:
         """Where the policy stopped, in each part of the rounds, on matplotlib axes."""
         return plot_stage_shares(self.stages, self.over_time, ax)

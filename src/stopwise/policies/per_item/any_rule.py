@@ -24,6 +24,7 @@ def read_rule(path: str | Path) -> AnyRule:
     ...
     stopwise.checks.StopwiseError: rule nowhere.json: there is no such file
     """
-    form = parse_json_object(f"rule {path}", read_whole(path, "rule"))
+    text = read_whole(path, "rule")
+    form = parse_json_object(f"rule {path}", text)
     kind = form.get("rule")
     return _KINDS[one_of("rule", kind, tuple(map(str, _KINDS)))].from_dict(form)

@@ -211,27 +211,8 @@ def sums_of(
     sums: Counter[str] = Counter()
     add = sums.update
     mode = decision.mode
-    add({"requests": 1, f"requests:{mode}": 1, "spent": finished.cost})
-    add({f"spent:{mode}": finished.cost, f"seconds:{mode}": finished.seconds})
-    add({f"comparison:{mode}": finished.comparison_cost, "comparison": finished.comparison_cost})
-    if finished.who:
-        add({f"key:{finished.who}": finished.cost})
-    add({"abandoned": int(finished.abandoned)})
-    if finished.served is not None:
-        add({f"served:{finished.served}": 1, f"served:{mode}:{finished.served}": 1})
-    elif not finished.abandoned:
-        add({"unanswered": 1})
-    # A pinned stage, several choices or a call because of what was answered before: what these cost
-    # says nothing of what a stage costs. Which requests shadow compares is a matter of chance.
-    fair = decision.uncounted in ("", "not sampled") and finished.sampled(stage_count)
-    for call in finished.calls:
-        _add_call(sums, call)
-        kinds = ("drawn", "full") if decision.full_run else ("drawn",)
-        for kind in kinds if fair and call.stage <= decision.depth else kinds[1:]:
-            sums.update({f"{kind}:calls:{call.stage}": 1, f"{kind}:cost:{call.stage}": call.cost})
-            sums.update({f"{kind}:cost2:{call.stage}": call.cost**2})
-            if call.unpaid:
-                sums.update({f"{kind}:unpaid:{call.stage}": 1})
+    _add_request(sums, finished)
+    _add_costs(sums, finished, stage_count)
     if decision.uncounted:
         add({f"uncounted:{decision.uncounted}": 1})
         if decision.uncounted == "budget":
@@ -254,6 +235,37 @@ def sums_of(
         paid = finished.calls[baseline].cost
         add({"baseline:calls": 1, "baseline:cost": paid, "baseline:cost2": paid * paid})
     return sums
+
+
+def _add_request(sums: Counter[str], finished: Finished) -> None:
+    """What any request adds: what it cost, who asked and who answered."""
+    add, mode = sums.update, finished.decision.mode
+    add({"requests": 1, f"requests:{mode}": 1, "spent": finished.cost})
+    add({f"spent:{mode}": finished.cost, f"seconds:{mode}": finished.seconds})
+    add({f"comparison:{mode}": finished.comparison_cost, "comparison": finished.comparison_cost})
+    if finished.who:
+        add({f"key:{finished.who}": finished.cost})
+    add({"abandoned": int(finished.abandoned)})
+    if finished.served is not None:
+        add({f"served:{finished.served}": 1, f"served:{mode}:{finished.served}": 1})
+    elif not finished.abandoned:
+        add({"unanswered": 1})
+
+
+def _add_costs(sums: Counter[str], finished: Finished, stage_count: int) -> None:
+    """What each call cost, and apart from that the costs of calls that chance alone decided on."""
+    decision = finished.decision
+    # A pinned stage, several choices or a call because of what was answered before: what these cost
+    # says nothing of what a stage costs. Which requests shadow compares is a matter of chance.
+    fair = decision.uncounted in ("", "not sampled") and finished.sampled(stage_count)
+    for call in finished.calls:
+        _add_call(sums, call)
+        kinds = ("drawn", "full") if decision.full_run else ("drawn",)
+        for kind in kinds if fair and call.stage <= decision.depth else kinds[1:]:
+            sums.update({f"{kind}:calls:{call.stage}": 1, f"{kind}:cost:{call.stage}": call.cost})
+            sums.update({f"{kind}:cost2:{call.stage}": call.cost**2})
+            if call.unpaid:
+                sums.update({f"{kind}:unpaid:{call.stage}": 1})
 
 
 def _add_compared(

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from stopwise.checks import names_settings
+from stopwise.checks import names_settings, names_settings_of
 from stopwise.service.client.blocking import Client, ServiceRound
 
 
+@names_settings_of("begin", "evidence", "explain", "label", "report", "verdict")
 class AsyncClient:
     """The same for asyncio: every call runs in a thread and is awaited.
 
@@ -90,6 +91,7 @@ class AsyncClient:
         return await asyncio.to_thread(self._client.log, cascade)
 
 
+@names_settings_of("fail", "observe")
 class AsyncServiceRound:
     """An open round for asyncio; see `ServiceRound`.
 

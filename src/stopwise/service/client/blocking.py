@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from stopwise.checks import names_settings
+from stopwise.checks import names_settings, names_settings_of
 from stopwise.service.client.errors import ServiceError
 
 _AGAIN = (502, 503, 504)
 
 
+@names_settings_of("begin", "evidence", "explain", "label", "report", "verdict", "call")
 class Client:
     """Calls a service and waits.
 
@@ -152,6 +153,7 @@ class Client:
         raise AssertionError("the last try returns or raises")
 
 
+@names_settings_of("fail", "observe")
 class ServiceRound:
     """An open round of a service; leaving its `with` block ends it, or abandons it on an error.
 

@@ -32,12 +32,12 @@ from stopwise.service.config.forms import (
 from stopwise.service.config.prices import known_price
 from stopwise.service.config.tables import LONGEST, NAME, NAME_ACCEPTED, Table
 from stopwise.situations.observations import MOST_STAGES
-from stopwise.storage import read_whole
+from stopwise.storage import as_path, read_whole
 
 
 def read_config(path: str | Path) -> Config:
     """Read and check a configuration file."""
-    path = Path(path)
+    path = as_path("configuration", path)
     form = parse_toml(f"{path}", read_whole(path))
     try:
         return config_of(form, path.parent)

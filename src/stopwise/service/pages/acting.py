@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -14,23 +16,36 @@ from stopwise.service.api.changing import MODES_ACCEPTED, keep_label, mode_of
 from stopwise.service.database.keys import SCOPES, Key
 from stopwise.service.http.access import refuse_other_sites
 from stopwise.service.pages.login import form_of
-from stopwise.service.pages.looking import find, shown
+from stopwise.service.pages.looking import Page, find, shown
 from stopwise.service.pages.rendering import page_key, render
 from stopwise.service.views.keys import keys_view
 
 if TYPE_CHECKING:
     from stopwise.service.core import Service
 
+Act = Callable[[Request, Key], Awaitable[Response]]
 NONE_RIGHT = "none"
 """What the labelling form sends where no answer is right."""
 
 
-@shown
-async def change_mode(request: Request) -> Response:
+def acting(scope: str) -> Callable[[Act], Page]:
+    """What a form of this site may do for whoever has a key of this scope; else the login."""
+
+    def decorate(act: Act) -> Page:
+        @wraps(act)
+        async def checked(request: Request) -> Response:
+            refuse_other_sites(request)
+            key = await page_key(request, scope)
+            return key if isinstance(key, Response) else await act(request, key)
+
+        return shown(checked)
+
+    return decorate
+
+
+@acting("admin")
+async def change_mode(request: Request, key: Key) -> Response:
     """Switch a cascade to another mode; the reason goes to the trail."""
-    key = await _enter(request, "admin")
-    if isinstance(key, Response):
-        return key
     service, cascade = find(request)
     form = await form_of(request)
     mode = mode_of(form.get("mode"))
@@ -43,12 +58,9 @@ async def change_mode(request: Request) -> Response:
     return RedirectResponse(f"/ui/c/{quote(cascade.name)}/mode", status_code=303)
 
 
-@shown
-async def give_label(request: Request) -> Response:
+@acting("label")
+async def give_label(request: Request, key: Key) -> Response:
     """Keep which answers of a round are right, and show the next round."""
-    key = await _enter(request, "label")
-    if isinstance(key, Response):
-        return key
     service, cascade = find(request)
     form = await form_of(request)
     round_id, choice = form.get("round", ""), form.get("right", "")
@@ -64,12 +76,9 @@ async def give_label(request: Request) -> Response:
     return RedirectResponse(f"/ui/c/{quote(cascade.name)}/labels{blind}", status_code=303)
 
 
-@shown
-async def make_key(request: Request) -> Response:
+@acting("admin")
+async def make_key(request: Request, key: Key) -> Response:
     """Make a key and show it once."""
-    key = await _enter(request, "admin")
-    if isinstance(key, Response):
-        return key
     service: Service = request.app.state.service
     form = await form_of(request)
     scopes = [scope for scope in SCOPES if form.get(f"scope-{scope}")]
@@ -85,23 +94,15 @@ async def make_key(request: Request) -> Response:
     return render(request, "keys.html", key, view=view, made=text)
 
 
-@shown
-async def revoke_key(request: Request) -> Response:
+@acting("admin")
+async def revoke_key(request: Request, key: Key) -> Response:
     """Revoke a key."""
-    key = await _enter(request, "admin")
-    if isinstance(key, Response):
-        return key
     service: Service = request.app.state.service
     form = await form_of(request)
     key_id = form.get("id", "")
     await asyncio.to_thread(service.keys.revoke, key_id)
     await asyncio.to_thread(service.trail.note, key.name, "", "key revoked", key_id[:100], "")
     return RedirectResponse("/ui/keys", status_code=303)
-
-
-async def _enter(request: Request, scope: str) -> Key | Response:
-    refuse_other_sites(request)
-    return await page_key(request, scope)
 
 
 def _number(text: str) -> float:

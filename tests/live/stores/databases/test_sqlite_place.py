@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,8 @@ def cut(path: Path) -> None:
 
 
 def cut_in_half(path: Path) -> None:
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other, other:
         other.execute("PRAGMA wal_checkpoint")
-    other.close()
     os.truncate(path, path.stat().st_size // 2)
 
 
@@ -76,9 +76,8 @@ def test_no_round_is_acknowledged_that_the_file_does_not_hold(
     learner = build(path)
     assert play(learner, 100) == 100  # several pages
     if harm is cut_in_half:
-        with sqlite3.connect(path) as other:  # so that the file itself has pages to lose
+        with closing(sqlite3.connect(path)) as other:  # so that the file has pages to lose
             other.execute("PRAGMA wal_checkpoint")
-        other.close()
         assert play(learner, 1) == 1
     harm(path)
     assert play(learner, 3) == 0

@@ -1,6 +1,5 @@
 """The thread that writes rounds: it reads them beside many writers, and nothing ends it."""
 
-import sys
 import threading
 import time
 
@@ -9,6 +8,7 @@ import pytest
 from stopwise.live import Learner, RoundLog, SqliteStore
 from stopwise.live.stores.base import StoreError
 from stopwise.live.stores.queueing.waiting import Result
+from thread_switching import switching_often
 
 STAGES = {"a": 1, "b": 2, "c": 4}
 
@@ -22,10 +22,8 @@ def run_round(learner):
 @pytest.fixture
 def switching():
     """Threads that take turns after every few instructions."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+    with switching_often():
+        yield
 
 
 @pytest.mark.parametrize("durability", ["round", "behind"])

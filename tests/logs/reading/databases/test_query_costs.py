@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from urllib.parse import urlencode
 
 import duckdb
@@ -46,11 +47,10 @@ FRAME = billed_log()
 def in_sqlite(frame, folder):
     path = folder / "log.db"
     names = ", ".join(f'"{name}"' for name in frame.columns)
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute(f"create table answers ({names})")
         marks = ", ".join("?" * frame.width)
         database.executemany(f"insert into answers values ({marks})", frame.rows())
-    database.close()
     return f"sqlite:///{path}"
 
 

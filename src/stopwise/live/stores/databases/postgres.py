@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from stopwise.checks import StopwiseError, names_settings
+from stopwise.checks import StopwiseError, fail, names_settings
 from stopwise.live.stores.base import Durability, StoreError, Survives, Writing, check_survives
 from stopwise.live.stores.connection import Connection, Row, first_line
 from stopwise.live.stores.databases.database_connection import DatabaseConnection
@@ -68,6 +68,8 @@ class PostgresStore(SqlStore):
         queue: int = 10_000,
     ) -> None:
         _psycopg()
+        if not isinstance(url, str):
+            raise fail("url", url, "text, such as 'postgresql://user@host/database'")
         writing = Writing(durability, flush_seconds, flush_rounds, queue)
         where = _without_password(url)
         super().__init__(where, cascade, writer, keep_rounds, keep_outputs, writing)

@@ -15,6 +15,7 @@ from stopwise.live.stores.databases.schema import SCHEMA
 from stopwise.live.stores.databases.sqlite_connection import SqliteConnection, leave_open
 from stopwise.live.stores.databases.store import SqlStore
 from stopwise.live.stores.holding import hold, let_go
+from stopwise.storage import as_path
 
 try:
     import fcntl
@@ -75,8 +76,8 @@ class SqliteStore(SqlStore):
         queue: int = 10_000,
     ) -> None:
         writing = Writing(durability, flush_seconds, flush_rounds, queue)
+        self.path = as_path("path", path)
         super().__init__(str(path), cascade, writer, keep_rounds, keep_outputs, writing)
-        self.path = Path(path)
         self._sync = check_survives(survives)
         self._patience = patience
         self._lock = -1

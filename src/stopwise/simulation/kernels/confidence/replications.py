@@ -80,7 +80,7 @@ def _stays(
     last = len(pairs) - 1
     for j in range(stage + 1, last + 1):
         if not _passes(pairs, stage, j, clock, settings.strict):
-            return 0 * t
+            return 0 * t  # 0, but of the type of t: see `run_one`
     change = until + 1
     for j in range(stage + 1, last + 1):
         disagreed, seen = pairs[stage, j, A], pairs[stage, j, A] + pairs[stage, j, B]
@@ -116,10 +116,12 @@ def run_one(
     sure_until, frozen, clock = horizon, False, 0.0
     most, failed, wait = 16 + horizon * 0, 0, 0
     while t < horizon:
+        # 1. What was sure is no longer: count what was put off, and begin at the first stage.
         if t >= sure_until:
             if uncounted:
                 count_classes(tables, pairs, rng, base, uncounted)
             base, uncounted, sure_until, frozen = horizon * 0, horizon * 0, horizon, False
+        # 2. Rounds that pass at the sure depth, all at once.
         rounds = _stays(pairs, base, clock, t, sure_until, settings)
         if rounds > 0:
             counts[base] += rounds
@@ -135,6 +137,7 @@ def run_one(
         if frozen:
             sure_until, frozen = t, False
             continue
+        # 3. One pair alone decides: follow it for as long as that is so.
         if base == last - 1 and t > 0 and not by_rows:
             stopped_here = counts[base]
             at = follow_last_pair(
@@ -144,6 +147,8 @@ def run_one(
                 uncounted += counts[base] - stopped_here
             t = sure_until
             continue
+        # 4. A round that goes deeper: is its depth sure for long, so that a bulk pays? Finding out
+        # takes time too; where it was in vain, some rounds pass before it is asked again.
         depth = decide(pairs, base + 1, t + 1, settings)
         if wait > 0:
             wait -= 1
@@ -156,6 +161,7 @@ def run_one(
             most = 2 * bulk_cost(tables, depth)
             wait = _PATIENCE << min(failed, _MOST_PATIENCE)
             failed += 1
+        # 5. If not, one look.
         k = next_class(rows, cumulative, t, state)
         if t == 0 and settings.first_counts_last_only:
             _observe_last_only(pairs, outputs, k)

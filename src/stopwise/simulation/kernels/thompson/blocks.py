@@ -51,6 +51,24 @@ def run_block(
 
     Returns the round that is over and the next place in the grid. Inlined where it is called: a
     short block takes little longer to run than its arrays to hand over.
+
+    Each turn of the loop has two steps. First a bulk: one geometric number says how many rounds
+    stop at a shallow depth, at `limit` or before, for sure; they are dealt out over these depths
+    and counted. Then the round after it, which goes deeper, or of which the bounds cannot say.
+
+    Args:
+        tables: the classes of patterns, and the stream that rounds take theirs from.
+        settings: of the rule.
+        pairs: what was seen, with the tails that the rule asks for.
+        bounds: lower bounds on the chance of every depth, as long as the block lasts.
+        chances: room for a distribution of the depth.
+        report: where depth counts go at every round of the grid.
+        state: of the numbers drawn here.
+        rng: of the numbers drawn by NumPy.
+        limit: the deepest depth that is drawn in bulk.
+        budget: rounds beyond stage one that the bounds allow for.
+        t: the round that is over.
+        at: the next place in the grid.
     """
     grid, counts, table = report.grid, report.counts, report.table
     low = bounds.low
@@ -62,6 +80,7 @@ def run_block(
     unsure = False
     words = words_of(state)
     while t < horizon and budget > 0 and not unsure:
+        # How many rounds in a row are shallow for sure, and no more than the bounds allow for.
         fill_depths(bounds.tails, pairs, limit, walk, low)
         main, shallow, mixed = _shallow_part(low, limit)
         mixed |= by_rows
@@ -72,6 +91,7 @@ def run_block(
             most = int(min(max(most, 0.5 * budget / beyond), horizon - t))
         words, bulk, left = skip(words, 1.0 - shallow, most)
         bulk_ends_otherwise = bulk < most
+        # Deal them out over the shallow depths, in parts that end at rounds of the grid.
         while bulk > 0 and budget > 0:
             part = bulk
             if mixed:
