@@ -119,6 +119,7 @@ def command(
                 "audit: --per-item and --simulate-with do not go together; see what labels of a"
                 " truth column buy with fit --truth COLUMN --labels 30"
             )
+        from stopwise.logs.auditing.label_codes import repeated_items
         from stopwise.logs.auditing.simulation import simulate_audit
 
         with progress_bar("audits", quiet=as_json) as progress:
@@ -128,7 +129,7 @@ def command(
         if as_json:
             print_json(result.to_dict())
         else:
-            _print_simulation(result, plan.rows.notes)
+            _print_simulation(result, (*plan.rows.notes, *repeated_items(plan.rows)))
         return
     from stopwise.logs.auditing.files import advance, audit_dict, hand_out, take_in
 
