@@ -28,8 +28,8 @@ def repeated_items(rows: LogRows) -> tuple[str, ...]:
     if not again:
         return ()
     return (
-        f"{counted(again, 'row repeats', 'rows repeat')} an item; here each counts as an item of its"
-        " own, but people could not label it: keep one row for each item",
+        f"{counted(again, 'row repeats', 'rows repeat')} an item; here each counts as an item of"
+        " its own, but people could not label it: keep one row for each item",
     )
 
 
