@@ -42,6 +42,8 @@ from stopwise.logs.settings import LogSettings
 rows = count(open_log(path, LogSettings(stages=tuple(stages), costs=(0.1, 0.2, 0.3, 0.4)))).rows
 """
 ANALYZE = """
+import os
+os.environ.setdefault("POLARS_ROW_GROUP_PREFETCH_SIZE", "1")  # as the command does
 from stopwise.logs import analyze
 analysis = analyze(path, stages=stages, costs=[0.01, 0.02, 0.04, 0.08], mistake_cost=1)
 rows = analysis.to_dict()["rows"]

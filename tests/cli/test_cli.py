@@ -313,3 +313,15 @@ def test_counts_have_no_items_to_decide_on(tmp_path):
     done = run("analyze", evidence, "--costs", "1,2", "--per-item")
     assert done.returncode == 2
     assert "per item" in done.stderr
+
+
+def test_few_row_groups_are_read_ahead_unless_the_user_says_otherwise(monkeypatch, capsys):
+    name = "POLARS_ROW_GROUP_PREFETCH_SIZE"
+    monkeypatch.setattr(sys, "argv", ["stopwise", "--version"])
+    for given, kept in ((None, "1"), ("8", "8")):
+        monkeypatch.delenv(name, raising=False)
+        if given is not None:
+            monkeypatch.setenv(name, given)
+        with pytest.raises(SystemExit):
+            main()
+        assert os.environ[name] == kept

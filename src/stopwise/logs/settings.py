@@ -217,14 +217,19 @@ def _feature_names(features: Any) -> tuple[str, ...]:
 
 
 def _costs(costs: Any, stages: tuple[str, ...] | None) -> tuple[float, ...]:
-    """Costs as text, as a list or array, or by stage name."""
+    """Costs as text, as a list or array, or by stage name; a series may have names too."""
     accepted = "each stage's own cost, 0 or more, such as 0.001,0.75,2.5"
+    index: Any = getattr(costs, "index", None)
+    names = index.tolist() if hasattr(index, "tolist") else []
+    if any(isinstance(name, str) for name in names):
+        costs = dict(zip(names, costs.tolist(), strict=True))
     if isinstance(costs, Mapping):
         if stages is None or set(costs) != set(stages):
             raise fail("costs", dict(costs), f"one cost by name for each of {stages or 'stages'}")
         costs = [costs[stage] for stage in stages]
-    if hasattr(costs, "tolist"):  # arrays and series
-        costs = costs.tolist()
+    for listed in ("tolist", "to_list"):  # arrays and series of pandas; series of polars
+        if hasattr(costs, listed):
+            costs = getattr(costs, listed)()
     if isinstance(costs, str):
         parts = [part.strip() for part in costs.split(",")]
         try:

@@ -249,7 +249,12 @@ def test_items_must_have_names_of_their_own(log, tmp_path, cli):
     answer = cli("audit", tmp_path / "log.csv", "--stages", "small,medium,large", "--costs",
                  "0.01,0.1,0.3", "--item", "lang")  # fmt: skip
     assert answer.status == 2
-    assert "names are not unique" in answer.err
+    assert "keep one row for each item" in answer.err
+    simulated = cli("audit", tmp_path / "log.csv", "--stages", "small,medium,large", "--costs",
+                    "0.01,0.1,0.3", "--item", "lang", "--simulate-with", "truth",
+                    "--replications", "2")  # fmt: skip
+    assert simulated.status == 0
+    assert "rows repeat an item; here each counts as an item of its own" in simulated.out
 
 
 def test_an_audit_in_one_call_is_the_audit_of_the_files(tmp_path):

@@ -214,3 +214,17 @@ def test_refusals_of_databases(frame, tmp_path, url, sql, says):
         analyze(Query(url.replace("LOG", str(path)), sql), **GIVEN)
     with closing(sqlite3.connect(path)) as database, database:
         assert database.execute("select count(*) from answers").fetchone() == (600,)
+
+
+def test_costs_of_a_series_go_by_its_names_if_it_has_any(frame):
+    """They went by place: a series in another order priced the wrong stages, and nobody knew."""
+    pandas = pytest.importorskip("pandas")
+    settings = {"stages": ["a", "b", "c"], "mistake_cost": 50}
+    expected = analyze(frame, costs=[1, 2, 5], **settings).to_dict()
+    for costs in (
+        pandas.Series({"c": 5, "a": 1, "b": 2}), pandas.Series([1, 2, 5]),
+        pandas.Series([1, 2, 5], index=[7, 8, 9]), pl.Series([1, 2, 5]),
+    ):  # fmt: skip
+        same(analyze(frame, costs=costs, **settings).to_dict(), expected)
+    with pytest.raises(StopwiseError, match="one cost by name"):
+        analyze(frame, costs=pandas.Series({"c": 5, "a": 1, "x": 2}), **settings)

@@ -142,6 +142,7 @@ def _base(source: object) -> Path:
 def _simulate(plan: AuditPlan, replications: int, seed: int, *, as_json: bool) -> None:
     """How many labels it would have taken."""
     from stopwise.cli.shared.output import print_json, progress_bar
+    from stopwise.logs.auditing.label_codes import repeated_items
     from stopwise.logs.auditing.simulation import simulate_audit
 
     with progress_bar("audits", quiet=as_json) as progress:
@@ -149,7 +150,7 @@ def _simulate(plan: AuditPlan, replications: int, seed: int, *, as_json: bool) -
     if as_json:
         print_json(result.to_dict())
     else:
-        _print_simulation(result, plan.rows.notes)
+        _print_simulation(result, (*plan.rows.notes, *repeated_items(plan.rows)))
 
 
 def _label_items(

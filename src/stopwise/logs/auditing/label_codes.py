@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stopwise.checks import StopwiseError
-from stopwise.logs.formatting import printable
+from stopwise.logs.formatting import counted, printable
 from stopwise.logs.reading.labels import fold_labels
 from stopwise.logs.reading.rows import LogRows
 
@@ -20,6 +20,17 @@ def check_names(rows: LogRows) -> None:
             "item: names are not unique, so labels could not be told apart; keep one row for each"
             " item, or name another column with --item"
         )
+
+
+def repeated_items(rows: LogRows) -> tuple[str, ...]:
+    """What a simulation should say of rows that repeat an item; with people they are refused."""
+    again = len(rows.items) - len(set(rows.items))
+    if not again:
+        return ()
+    return (
+        f"{counted(again, 'row repeats', 'rows repeat')} an item; here each counts as an item of"
+        " its own, but people could not label it: keep one row for each item",
+    )
 
 
 def label_codes(rows: LogRows, labels: Mapping[str, str]) -> tuple[dict[int, int], list[str]]:

@@ -58,7 +58,7 @@ class Readings:
         rule_of_thumb: where nothing can be estimated, what takes its place.
         minimax: the stage with the smallest worst case.
         error_rates: estimated (or by rule of thumb), of every stage.
-        suspected_error_rates: the same with less belief in deeper stages
+        suspected_error_rates: the same without belief in deeper stages
             (`estimating.Estimate.suspected_error_rates`): by these a stage is warned of.
         error_rates_low: lower ends of 95 % intervals; None where there are none.
         error_rates_high: their upper ends.
