@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -187,6 +188,31 @@ def test_what_is_no_policy_and_no_labels_is_refused_by_name():
     for labels in (3, ["cat"], "labels.csv"):
         with pytest.raises(sw.StopwiseError, match=r"^labels: got .* the right answer by item"):
             sw.audit("log.csv", labels)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sw.analyze_evidence(3), "evidence: got 3, but need Evidence"),
+        (lambda: sw.simulate_audit(3), "plan: got 3, but need what stopwise.logs.plan_audit"),
+        (lambda: sw.item_audit("log.csv", 3), "labels: got 3, but need the right answer by item"),
+        (lambda: sw.logs.Query(3, "select 1"), "log: got 3, but need"),
+        (lambda: sw.logs.Query("sqlite:///a.db", 3), "sql: got 3, but need one SELECT"),
+        (
+            lambda: sw.simulate(
+                sw.paper.problem("pima", 3), "fixed", horizon=3, replications=2, progress=3
+            ),
+            "progress: got 3, but need a function",
+        ),
+        (
+            lambda: sw.run_sweep(sw.Sweep({"a": sw.paper.problem("pima", 3)}, ["fixed"], [5]), 3),
+            "out: got 3, but need the name of a file",
+        ),
+    ],
+)
+def test_wrong_types_are_refused_by_name(call, message):
+    with pytest.raises(sw.StopwiseError, match=f"^{re.escape(message)}"):
+        call()
 
 
 def settings_of(function):

@@ -11,6 +11,7 @@ import pytest
 from stopwise import StopwiseError
 from stopwise.live import (
     Cascade,
+    Comparator,
     Learner,
     PostgresStore,
     Reported,
@@ -25,6 +26,7 @@ from stopwise.live import (
 from stopwise.live.keywords import LearnerKeywords
 from stopwise.live.observing import TracedCascade
 from stopwise.live.running.cascade_keywords import CascadeKeywords
+from stopwise.live.stores.log_lines import read_rounds
 
 STAGES = [Stage("a", str, 0), Stage("b", str, 1)]
 
@@ -65,6 +67,9 @@ def over_items(**given):
         (lambda: by(3), "agree: got 3, but need a function of two answers"),
         (lambda: by_key("name"), "key: got 'name', but need a function of an answer"),
         (lambda: judge(None), "agree: got None, but need a function of two answers"),
+        (lambda: Comparator(3), "label: got 3, but need text"),
+        (lambda: Comparator("mine", key=3), "key: got 3, but need a function of an answer"),
+        (lambda: list(read_rounds(3)), "log: got 3, but need the name of a file"),
         (lambda: tool_call(ignore=3), "ignore: got 3, but need names of fields"),
     ],
 )
@@ -78,6 +83,7 @@ def misspelt():
     yield lambda **given: asyncio.run(cascade().answer_async("x", **given)), "dealine", "deadline"
     yield lambda **given: cascade(TracedCascade).answer("x", **given), "segmnt", "segment"
     yield lambda **given: cascade().load("x", **given), "frok", "fork"
+    yield lambda **given: Comparator("mine", **given), "kye", "key"
     yield lambda **given: Reported("x", **given), "csot", "cost"
     yield lambda **given: learner().begin_drawn(1, 0.5, **given), "segmnt", "segment"
     yield lambda **given: learner().begin().fail(**given), "eror", "error"

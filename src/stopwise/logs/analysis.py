@@ -207,6 +207,8 @@ def analyze_evidence(
     >>> analysis.verdict.pairs[0].seen, analysis.verdict.nothing_deeper_pays
     (1000, True)
     """
+    if not isinstance(evidence, Evidence):
+        raise fail("evidence", evidence, "Evidence, such as Evidence.from_counts(...)")
     chosen = settings_from(settings, given)
     if chosen.truth is not None or chosen.segment is not None:
         raise StopwiseError("evidence has no columns: leave out truth and segment")

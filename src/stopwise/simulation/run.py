@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stopwise.checks import fail, names_settings, whole_number
+from stopwise.checks import a_function, fail, names_settings, whole_number
 from stopwise.evidence import Evidence
 from stopwise.policies.base import Policy
 from stopwise.policies.oracle import with_oracle_stage
@@ -66,6 +66,8 @@ def simulate(
     horizon = whole_number("horizon", horizon, least=1)
     replications = whole_number("replications", replications, least=1)
     seed = whole_number("seed", seed, least=0)
+    if progress is not None:
+        a_function("progress", progress, "a function of (done, total), or None")
     chosen = make_policy(policy)
     checked_stream = check_stream(problem, stream)
     label = chosen.label()

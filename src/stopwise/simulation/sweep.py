@@ -23,7 +23,7 @@ from stopwise.simulation.run import simulate
 from stopwise.simulation.sweep_grid import Cell, digest
 from stopwise.simulation.sweep_grid import Sweep as Sweep
 from stopwise.simulation.sweep_grid import read_sweep as read_sweep
-from stopwise.storage import write_whole
+from stopwise.storage import as_path, write_whole
 from stopwise.version import __version__
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def run_sweep(
     """
     if not isinstance(grid, Sweep):
         raise fail("grid", grid, "a Sweep, such as sw.Sweep(problems, policies, horizons)")
-    out = Path(out)
+    out = as_path("out", out)
     polars = load("sweep: writing Parquet", "polars")
     _claim(grid, out)
     cells = grid.cells

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import re
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,12 @@ def test_forged_keys_are_nobody(tmp_path: Path) -> None:
 
 
 def test_names_and_scopes_are_checked(tmp_path: Path) -> None:
-    keys = Keys(SqliteDatabase(tmp_path / "k.db"))
-    with pytest.raises(StopwiseError, match="'infer', 'read', 'label' or 'admin'"):
-        keys.create("x", ["root"])
-    with pytest.raises(StopwiseError, match="name"):
-        keys.create("  ", ["infer"])
+    with closing(SqliteDatabase(tmp_path / "k.db")) as database:
+        keys = Keys(database)
+        with pytest.raises(StopwiseError, match="'infer', 'read', 'label' or 'admin'"):
+            keys.create("x", ["root"])
+        with pytest.raises(StopwiseError, match="name"):
+            keys.create("  ", ["infer"])
 
 
 def test_scopes_over_http(make: Maker) -> None:

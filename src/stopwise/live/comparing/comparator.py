@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from stopwise.checks import StopwiseError, names_fields
+from stopwise.checks import StopwiseError, a_function, fail, names_fields
 from stopwise.evidence import ABSTAINED
 from stopwise.live.calling import background
 from stopwise.live.calling.stage import Reported
@@ -25,6 +25,9 @@ AgreeResult = bool | None | Reported
 Agree = Callable[[Any, Any], AgreeResult | Awaitable[AgreeResult]]
 
 _LOOP_FIX = "the comparator is async; await round.end_async() or Cascade.answer_async instead"
+
+
+OF_TWO = "a function of two answers"
 
 
 class MisusedComparatorError(StopwiseError):
@@ -73,6 +76,14 @@ class Comparator:
     agree: Agree | None = None
     may_abstain: bool = False
     quick: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.label, str) or not self.label:
+            raise fail("label", self.label, "text, which stands in snapshots")
+        if self.key is not None:
+            a_function("key", self.key, "a function of an answer")
+        if self.agree is not None:
+            a_function("agree", self.agree, OF_TWO)
 
     def __repr__(self) -> str:
         return f"Comparator({self.label!r})"

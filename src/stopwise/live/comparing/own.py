@@ -9,11 +9,9 @@ from typing import Any
 
 from stopwise.checks import a_function, fail, names_settings, whole_number
 from stopwise.live.calling.locks import ForkSafeLock
-from stopwise.live.comparing.comparator import Agree, Comparator, KeyFunction
+from stopwise.live.comparing.comparator import OF_TWO, Agree, Comparator, KeyFunction
 from stopwise.live.comparing.naming import name_of
 from stopwise.live.comparing.texts import exact, folded
-
-_OF_TWO = "a function of two answers"
 
 
 @names_settings
@@ -28,7 +26,6 @@ def by_key(key: KeyFunction, label: str | None = None, *, quick: bool = False) -
     >>> by_key(len).agrees("abc", "xyz")
     True
     """
-    a_function("key", key, "a function of an answer")
     return Comparator(label or f"by_key({name_of(key)})", key=key, quick=quick)
 
 
@@ -44,7 +41,6 @@ def by(agree: Agree, label: str | None = None, *, quick: bool = False) -> Compar
     >>> by(lambda one, two: one[0] == two[0]).agrees("abc", "axe")
     True
     """
-    a_function("agree", agree, _OF_TWO)
     return Comparator(label or f"by({name_of(agree)})", agree=agree, quick=quick)
 
 
@@ -64,7 +60,7 @@ def judge(agree: Agree, label: str | None = None, *, remember: int = 10_000) -> 
     >>> same_length.agrees("abc", "xyz"), same_length.agrees("abc", "")
     (True, None)
     """
-    a_function("agree", agree, _OF_TWO)
+    a_function("agree", agree, OF_TWO)
     most = whole_number("remember", remember, least=0)
     given = label or f"judge({name_of(agree)})"
     asked = _remembering(agree, most) if most else agree

@@ -11,6 +11,7 @@ from stopwise.checks import StopwiseError, fail, known_kind, parse_json_object
 from stopwise.evidence import Evidence
 from stopwise.live.record import MOST_STAGES, RoundRecord
 from stopwise.live.settings import LearnerSettings
+from stopwise.storage import as_path
 
 VERSION = 1
 _KIND = "stopwise rounds"
@@ -38,7 +39,7 @@ def read_rounds(path: str | Path) -> Iterator[RoundRecord]:
     >>> folder.cleanup()
     """
     stage_count = MOST_STAGES
-    with Path(path).open("rb") as file:
+    with as_path("log", path).open("rb") as file:
         for at, line in enumerate(file):
             if not line.endswith(b"\n"):
                 return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from stopwise.checks import StopwiseError
+from stopwise.checks import StopwiseError, fail
 from stopwise.logs.formatting import counted, printable
-from stopwise.logs.reading.labels import fold_labels
+from stopwise.logs.reading.labels import fold_labels, plain_label
 from stopwise.logs.reading.rows import LogRows
 
 _ENOUGH = 3
@@ -31,6 +32,29 @@ def repeated_items(rows: LogRows) -> tuple[str, ...]:
         f"{counted(again, 'row repeats', 'rows repeat')} an item; here each counts as an item of"
         " its own, but people could not label it: keep one row for each item",
     )
+
+
+def refuse_no_labels(labels: object) -> None:
+    """Refuse what gives no label by item; the log need not be read for that.
+
+    >>> refuse_no_labels({"12": "cat"})
+    """
+    if labels is not None and not isinstance(labels, Mapping):
+        raise fail("labels", labels, "the right answer by item, such as {'12': 'cat'}")
+
+
+def codes_of_given(
+    rows: LogRows, labels: Mapping[Any, object] | None
+) -> tuple[dict[int, int], list[str]]:
+    """The same as `label_codes`, of labels that a program gives: items and labels of any type."""
+    check_names(rows)
+    known, plain = set(rows.items), {}
+    for item, value in (labels or {}).items():
+        if str(item) not in known:
+            raise fail("labels: item", item, "an item of the log that all stages answered")
+        if (label := plain_label(value)) is not None:
+            plain[str(item)] = label
+    return label_codes(rows, plain)
 
 
 def label_codes(rows: LogRows, labels: Mapping[str, str]) -> tuple[dict[int, int], list[str]]:

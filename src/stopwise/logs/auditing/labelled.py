@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from stopwise.checks import fail, names_options, whole_number
+from stopwise.checks import names_options, whole_number
 from stopwise.logs.auditing.audit import assess, order_by_item, plan_audit
-from stopwise.logs.auditing.label_codes import check_names, label_codes
+from stopwise.logs.auditing.label_codes import codes_of_given, refuse_no_labels
 from stopwise.logs.auditing.result import Audit
-from stopwise.logs.reading.labels import plain_label
 from stopwise.logs.settings import LogOptions
 
 
@@ -52,19 +51,9 @@ def audit(
     >>> found.stages[found.best], found.labels
     ('linear', 20)
     """
-    if not isinstance(labels, Mapping | None):
-        raise fail("labels", labels, "the right answer by item, such as {'12': 'cat'}")
+    refuse_no_labels(labels)
     plan = plan_audit(log, tolerance=tolerance, strict=strict, **given)
-    check_names(plan.rows)
-    known = set(plan.rows.items)
-    plain: dict[str, str] = {}
-    for item, value in (labels or {}).items():
-        if str(item) not in known:
-            raise fail("labels: item", item, "an item of the log that all stages answered")
-        label = plain_label(value)
-        if label is not None:
-            plain[str(item)] = label
-    truth, notes = label_codes(plan.rows, plain)
+    truth, notes = codes_of_given(plan.rows, labels)
     batch = whole_number("batch", batch, least=1)
     order = order_by_item(plan, whole_number("seed", seed, least=0))
     return replace(assess(plan, order, truth, batch), notes=(*plan.rows.notes, *notes))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.checks import StopwiseError, names_settings, whole_number
+from stopwise.checks import StopwiseError, a_function, fail, names_settings, whole_number
 from stopwise.decisions import TIE, optimal_stage
 from stopwise.logs.auditing.audit import DEEP_PAYS, AuditPlan, best_guess, label_order
 from stopwise.problem import IntArray
@@ -83,7 +83,11 @@ def simulate_audit(
     >>> result.right, bool((result.audit_labels < result.random_labels).all())
     (1.0, True)
     """
+    if not isinstance(plan, AuditPlan):
+        raise fail("plan", plan, "what stopwise.logs.plan_audit(...) gives")
     replications = whole_number("replications", replications, least=1)
+    if progress is not None:
+        a_function("progress", progress, "a function of (done, total), or None")
     rows = plan.rows
     if rows.truth is None:
         raise StopwiseError("simulate-with: name the column of right answers")

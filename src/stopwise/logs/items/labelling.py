@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from stopwise.agreement import partitions
 from stopwise.arrays import IntArray
-from stopwise.checks import fail, names_options, whole_number
+from stopwise.checks import names_options, whole_number
 from stopwise.costs import Costs, FloatArray
 from stopwise.display import html_table
 from stopwise.logs.auditing.audit import AuditPlan, order_by_item, plan_audit
-from stopwise.logs.auditing.label_codes import check_names, label_codes
-from stopwise.logs.reading.labels import plain_label
+from stopwise.logs.auditing.label_codes import codes_of_given, refuse_no_labels
 from stopwise.logs.reading.rows import LogRows
 from stopwise.logs.settings import LogOptions
 from stopwise.policies.per_item.alone.rule import AloneRule
@@ -159,15 +158,9 @@ def item_audit(
     >>> found.enough, found.bought.labels, found.bought.after <= found.bought.before
     (True, 30, True)
     """
+    refuse_no_labels(labels)
     plan = plan_audit(log, **given)
-    check_names(plan.rows)
-    known, plain = set(plan.rows.items), {}
-    for item, value in (labels or {}).items():
-        if str(item) not in known:
-            raise fail("labels: item", item, "an item of the log that all stages answered")
-        if (label := plain_label(value)) is not None:
-            plain[str(item)] = label
-    truth, notes = label_codes(plan.rows, plain)
+    truth, notes = codes_of_given(plan.rows, labels)
     order = order_by_item(plan, whole_number("seed", seed, least=0))
     return assess_items(plan, order, truth, batch, (*plan.rows.notes, *notes))
 

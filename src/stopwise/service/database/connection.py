@@ -97,6 +97,8 @@ class SqliteDatabase:
                 work.run("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY)")
                 _migrate(work)
         except (OSError, sqlite3.DatabaseError) as error:
+            with suppress(AttributeError):  # where it could not even be opened
+                self._connection.close()
             raise StopwiseError(f"{path}: cannot be used as a store ({error})") from None
 
     @contextmanager

@@ -39,11 +39,15 @@ class Query:
     sql: str
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if not isinstance(self.url, str) or self.kind not in KINDS:
             raise fail(
                 "log", self.url, "with --sql: sqlite:///FILE, duckdb:///FILE or postgresql://"
             )
-        if not self.sql.strip() or ";" in self.sql.strip().rstrip(";"):
+        if (
+            not isinstance(self.sql, str)
+            or not self.sql.strip()
+            or ";" in self.sql.strip().rstrip(";")
+        ):
             raise fail("sql", self.sql, "one SELECT")
 
     @property

@@ -10,8 +10,8 @@ from stopwise.simulation.kernels.pairs import STEPS, new_pairs
 from stopwise.simulation.kernels.rows import Codes, count_switches_of_row
 from stopwise.simulation.kernels.value.observing import observe_pair_lazily
 from stopwise.simulation.kernels.value.replications import planned
-from stopwise.simulation.kernels.value.settings import VOI_ANYTIME, Moment, ValueSettings
-from stopwise.simulation.kernels.value.walk import first_change, walk
+from stopwise.simulation.kernels.value.settings import ValueSettings, moment_of
+from stopwise.simulation.kernels.value.walk import lasting, walk
 from stopwise.simulation.kernels.value.worth import no_answers
 
 
@@ -32,13 +32,11 @@ def run_rows(
     t, end = 0, settings.rounds
     while t < horizon:
         m, until, end = planned(settings, t, end, horizon)
-        moment = Moment(float(m), settings.rho0 + switches[1] / (switches[0] + 2.0))
+        moment = moment_of(settings, m, switches)
         depth = walk(pairs, known, settings, moment, visited)
         rounds = 1
         if depth == 0:
-            rounds = until - t
-            if settings.rule == VOI_ANYTIME:
-                rounds = first_change(pairs, settings.kappa, moment, until - t)
+            rounds = lasting(pairs, settings, moment, until - t)
         for j in range(1, depth + 1):
             for i in range(j):
                 if codes[t, i] >= 0 and codes[t, j] >= 0:

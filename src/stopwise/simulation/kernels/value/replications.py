@@ -21,12 +21,11 @@ from stopwise.simulation.kernels.stream import next_class, report_passed
 from stopwise.simulation.kernels.value.observing import count_bulk, count_switches, observe
 from stopwise.simulation.kernels.value.settings import (
     VOI,
-    VOI_ANYTIME,
-    Moment,
     ValueSettings,
+    moment_of,
     span_of,
 )
-from stopwise.simulation.kernels.value.walk import first_change, stays, walk
+from stopwise.simulation.kernels.value.walk import lasting, stays, walk
 from stopwise.simulation.kernels.value.worth import Known, no_answers
 
 # A bulk costs about as much as this many ordinary rounds, for every stage that it goes beyond.
@@ -93,13 +92,11 @@ def run_one(
     t, at, end = 0, 0, settings.rounds
     while t < horizon:
         m, until, end = planned(settings, t, end, horizon)
-        moment = Moment(float(m), settings.rho0 + switches[1] / (switches[0] + 2.0))
+        moment = moment_of(settings, m, switches)
         depth = walk(pairs, known, settings, moment, visited)
         rounds = 1
         if depth == 0:
-            rounds = until - t
-            if settings.rule == VOI_ANYTIME:
-                rounds = first_change(pairs, settings.kappa, moment, until - t)
+            rounds = lasting(pairs, settings, moment, until - t)
         elif wait > 0:
             wait -= 1
         else:

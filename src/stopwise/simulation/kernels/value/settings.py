@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 VOI = 0
 VOI_ANYTIME = 1
@@ -48,6 +50,12 @@ class Span(NamedTuple):
     most_m: float
     least_rho: float
     most_rho: float
+
+
+@njit(cache=True, nogil=True, inline="always")
+def moment_of(settings: ValueSettings, m: int, switches: NDArray[np.float64]) -> Moment:
+    """The moment of a round; `switches` is as in `value/observing.py`."""
+    return Moment(float(m), settings.rho0 + switches[1] / (switches[0] + 2.0))
 
 
 @njit(cache=True, nogil=True)

@@ -18,7 +18,7 @@ from stopwise.simulation.kernels.pairs import (
     anchor,
 )
 from stopwise.simulation.kernels.rules import LATE_CAUTION, looks_to_learn, price_of_looks, stakes
-from stopwise.simulation.kernels.value.settings import Moment, Span, ValueSettings
+from stopwise.simulation.kernels.value.settings import VOI_ANYTIME, Moment, Span, ValueSettings
 from stopwise.simulation.kernels.value.worth import (
     ANSWER,
     NO,
@@ -169,3 +169,11 @@ def first_change(pairs: Pairs, kappa: float, moment: Moment, most: int) -> int:
         if enough < m + wait:
             wait = max(1, min(wait, int(enough - m)))
     return wait
+
+
+@njit(cache=True, nogil=True, inline="always", error_model="numpy")
+def lasting(pairs: Pairs, settings: ValueSettings, moment: Moment, most: int) -> int:
+    """How many rounds a stop at the first stage lasts, since the clock alone can end it."""
+    if settings.rule == VOI_ANYTIME:
+        return first_change(pairs, settings.kappa, moment, most)
+    return most
