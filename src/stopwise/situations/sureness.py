@@ -25,7 +25,7 @@ from stopwise.situations.binning import MISSING_BIN
 from stopwise.situations.keys import confidences_of, groups_of
 from stopwise.situations.transitions import Transitions
 
-LAST_RIGHT, NO_HINT, MAJORITY_RIGHT = (0.09, 0.05), (-0.03, 0.04), (-0.16, 0.06)
+LAST_RIGHT, NO_HINT, MAJORITY_RIGHT = (0.1, 0.03), (-0.01, 0.04), (-0.16, 0.06)
 """The gap in rank (the last stage's less the majority's) that each explanation makes one expect,
 and how far it may be from that; a gap beyond the outer two fits them as well."""
 
