@@ -29,6 +29,9 @@ LAST_RIGHT, NO_HINT, MAJORITY_RIGHT = (0.1, 0.03), (-0.01, 0.04), (-0.16, 0.06)
 """The gap in rank (the last stage's less the majority's) that each explanation makes one expect,
 and how far it may be from that; a gap beyond the outer two fits them as well."""
 
+DOUBTED = (0.5, 0.9)
+"""Between these the weight of the majority comes to count: a stage is not doubted for less."""
+
 FEWEST_DIFFERENCES = 10
 
 
@@ -73,7 +76,10 @@ def last_is_surer(counts: Transitions, stage: int) -> float:
     for_last = _density(min(gap, LAST_RIGHT[0]), LAST_RIGHT, error)
     for_neither = _density(gap, NO_HINT, error)
     for_majority = _density(max(gap, MAJORITY_RIGHT[0]), MAJORITY_RIGHT, error)
-    return (for_last - for_majority) / (for_last + for_neither + for_majority)
+    told = (for_last - for_majority) / (for_last + for_neither + for_majority)
+    if told > 0:
+        return told
+    return -float(np.clip((-told - DOUBTED[0]) / (DOUBTED[1] - DOUBTED[0]), 0.0, 1.0))
 
 
 def _density(gap: float, expected: tuple[float, float], error: float) -> float:
