@@ -76,10 +76,10 @@ def last_is_surer(counts: Transitions, stage: int) -> float:
     for_last = _density(min(gap, LAST_RIGHT[0]), LAST_RIGHT, error)
     for_neither = _density(gap, NO_HINT, error)
     for_majority = _density(max(gap, MAJORITY_RIGHT[0]), MAJORITY_RIGHT, error)
-    told = (for_last - for_majority) / (for_last + for_neither + for_majority)
-    if told > 0:
-        return told
-    return -float(np.clip((-told - DOUBTED[0]) / (DOUBTED[1] - DOUBTED[0]), 0.0, 1.0))
+    weight = (for_last - for_majority) / (for_last + for_neither + for_majority)
+    if weight > 0:
+        return weight
+    return -float(np.clip((-weight - DOUBTED[0]) / (DOUBTED[1] - DOUBTED[0]), 0.0, 1.0))
 
 
 def _density(gap: float, expected: tuple[float, float], error: float) -> float:
