@@ -7,7 +7,7 @@ import pytest
 
 from stopwise.situations.binning import Binning
 from stopwise.situations.observations import ABSTAINED, Observations
-from stopwise.situations.references import agreed, hold_against
+from stopwise.situations.references import DOUBT_OF_THREE, Agreed, agreed, hold_against
 from stopwise.situations.sureness import FEWEST_DIFFERENCES, last_is_surer
 from stopwise.situations.transitions import Transitions
 
@@ -37,23 +37,26 @@ def tools_and_a_person(*, last_is_right: bool, seed: int = 3) -> tuple[np.ndarra
 
 
 def test_confidences_tell_apart_what_agreement_cannot() -> None:
-    """Some 850 outvoted items, ranks 0.2 apart: 17 standard errors, where 4 are asked for."""
+    """Some 850 outvoted items, ranks 0.2 apart: 17 standard errors from telling nothing."""
     for last_is_right, surer, doubt in ((True, 1.0, 0.0), (False, -1.0, 1.0)):
         codes, sure = tools_and_a_person(last_is_right=last_is_right)
         counts = counts_of(codes, sure)
         found = agreed(counts)
         assert found is not None
         assert max(found.accuracies[:-1]) > found.accuracies[-1] + 0.2
-        assert found.surer == surer
-        assert hold_against(counts).doubt == doubt
+        assert found.surer == pytest.approx(surer, abs=0.01)
+        assert hold_against(counts).doubt == pytest.approx(doubt, abs=0.01)
         assert hold_against(counts_of(codes, None)).doubt == 1.0
 
 
-def test_confidences_that_tell_nothing_change_nothing() -> None:
-    """Both mean ranks are 0.5 then; a gap of 2 errors has a chance of .05, of 5.5 below 1e-7."""
+def test_confidences_that_tell_nothing_change_little() -> None:
+    """Both mean ranks are 0.5 then. Of 24 such draws the largest was .41, half were below .13."""
     codes, _ = tools_and_a_person(last_is_right=True)
-    noise = np.random.default_rng(5).normal(size=codes.shape)
-    assert abs(last_is_surer(counts_of(codes, noise), 2)) < 1
+    heard = []
+    for seed in range(9):
+        noise = np.random.default_rng(seed).normal(size=codes.shape)
+        heard.append(abs(last_is_surer(counts_of(codes, noise), 2)))
+    assert np.median(heard) < 0.3
     assert last_is_surer(counts_of(codes, np.ones(codes.shape)), 2) == 0
     assert last_is_surer(counts_of(codes, None), 2) == 0
 
@@ -66,7 +69,22 @@ def test_the_majority_is_surer_by_nature_and_that_is_no_doubt() -> None:
     ranks[outvoted, 3] -= 0.08
     assert last_is_surer(counts_of(codes, ranks), 2) == 0
     ranks[outvoted, 3] -= 0.4
-    assert last_is_surer(counts_of(codes, ranks), 2) == -1
+    assert last_is_surer(counts_of(codes, ranks), 2) < -0.99
+
+
+def test_a_few_dozen_items_tell_two_sides_apart_and_are_not_quite_believed() -> None:
+    """As many as full runs find in some thousand rounds: no test would call them beyond chance."""
+    codes, sure = tools_and_a_person(last_is_right=True)
+    heard = last_is_surer(counts_of(codes[:150], sure[:150]), 2)
+    assert 0.3 < heard < last_is_surer(counts_of(codes, sure), 2)
+
+
+def test_a_less_sure_last_stage_is_not_doubted_where_none_outdoes_it() -> None:
+    apart = {"chain": 0.0, "noise": 0.0, "right": {}, "surer": -1.0}
+    assert Agreed((0.7, 0.8, 0.82), **apart).doubt == DOUBT_OF_THREE[0]
+    assert Agreed((0.7, 0.9, 0.82), **apart).doubt == 1.0
+    chained = apart | {"chain": 1.0}
+    assert Agreed((0.7, 0.9, 0.82), **chained).doubt == 0.0
 
 
 def test_abstentions_and_few_items_say_nothing() -> None:
@@ -90,9 +108,9 @@ def test_counts_that_are_merged_say_the_same_as_counts_of_all(stage: int) -> Non
     ]
     parts[0].merge(parts[1])
     whole = Transitions.of(rows, binning)
-    assert last_is_surer(parts[0], stage) == last_is_surer(whole, stage) == 1
+    assert last_is_surer(parts[0], stage) == last_is_surer(whole, stage) > 0.99
     read = Transitions.from_dict(whole.to_dict())
-    assert last_is_surer(read, stage) == 1
+    assert last_is_surer(read, stage) > 0.99
 
 
 def test_files_without_the_last_ends_are_still_read() -> None:
@@ -101,4 +119,4 @@ def test_files_without_the_last_ends_are_still_read() -> None:
     form["ends"] = form["ends"][:-1]
     read = Transitions.from_dict(form)
     assert last_is_surer(read, 2) == 0
-    assert last_is_surer(read, 1) == 1
+    assert last_is_surer(read, 1) > 0.99

@@ -202,3 +202,11 @@ def test_a_part_of_what_a_machine_counted_is_read_back() -> None:
     all_of_it, base = Transitions.from_dict(form_of_a_log()), Transitions(Binning.fit(ROWS))
     base.add_keys(situations(ROWS, base.binning)[:50])
     assert Transitions.from_dict(all_of_it.since(base).to_dict()).rounds == 150
+
+
+def test_counts_are_not_added_to_themselves() -> None:
+    counts = Transitions(Binning(edges=((), ()), labels=((), ())))
+    counts.add([5, 7])
+    with pytest.raises(StopwiseError, match="another machine"):
+        counts.merge(counts)
+    assert counts.rounds == 1

@@ -40,6 +40,10 @@ small part in the belief until then. With four or more it is worth half of it fr
 FAR_LEAD = (0.12, 0.35)
 """Between these leads of an earlier stage, of four or more, a chain stops to excuse the last."""
 
+LEAD_HEARD = (0.0, 0.05)
+"""Between these leads a last stage that is the less sure one comes to be doubted for it: where the
+others do not outdo it, one that is less sure on what it alone says differently is no worse."""
+
 FEWEST_FULL_RUNS = 30
 
 
@@ -180,14 +184,17 @@ class Agreed:
         >>> Agreed((0.7, 0.8, 0.9, 0.3), 1.0, 0.0, {}, surer=1.0).doubt    # the others are unsure
         0.0
         """
-        lead = max(self.accuracies[:-1]) - self.accuracies[-1] - self.noise
+        ahead = max(self.accuracies[:-1]) - self.accuracies[-1]
+        lead = ahead - self.noise
         three = len(self.accuracies) == 3
         least, starts, ends = DOUBT_OF_THREE if three else DOUBT_OF_MORE
         grown = _between(lead, starts, ends)
         far = 0.0 if three else _between(lead, *FAR_LEAD)
-        doubt = (least + (1 - least) * grown) * (1 - self.chain * (1 - far))
-        wanted = 0.0 if self.surer > 0 else 1.0
-        return doubt + abs(self.surer) * (wanted - doubt)
+        apart = 1 - self.chain * (1 - far)  # how far agreement means anything
+        doubt = (least + (1 - least) * grown) * apart
+        if self.surer > 0:
+            return doubt * (1 - self.surer)
+        return doubt - self.surer * _between(ahead, *LEAD_HEARD) * apart * (1 - doubt)
 
     def chance_right(self, groups: IntArray) -> FloatArray:
         """The chance that each stage's output is right; by its accuracy where never counted.

@@ -7,8 +7,10 @@ usual is the likelier one to be wrong. Confidences of two stages are not on one 
 taken by its rank among all of its own: a mean rank of 0.5 is as sure as usual.
 
 The two sides are not alike: stages agree on what is easy, so that a majority is surer than its
-opponent by nature. A last stage that is nevertheless the surer one is believed; one that is less
-sure is doubted beyond `USUAL_GAP` alone. A confidence that tells nothing leaves both ranks alike.
+opponent by nature. So three explanations of the gap between the ranks are weighed against each
+other: the last stage is right (it is nevertheless the surer one), confidences tell nothing, or the
+majority is right. Weighed, and not tested one by one, because a rule that learns as it goes has a
+few dozen such items, which no test calls beyond chance though they tell two of the three apart.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ from stopwise.situations.binning import MISSING_BIN
 from stopwise.situations.keys import confidences_of, groups_of
 from stopwise.situations.transitions import Transitions
 
-USUAL_GAP = 0.1
-"""By this much in rank a majority may be surer than the last stage although it is wrong."""
+LAST_RIGHT, NO_HINT, MAJORITY_RIGHT = (0.1, 0.03), (-0.01, 0.04), (-0.16, 0.06)
+"""The gap in rank (the last stage's less the majority's) that each explanation makes one expect,
+and how far it may be from that; a gap beyond the outer two fits them as well."""
 
-CHANCE, BEYOND_CHANCE = 2.0, 4.0
-"""Between these standard errors a gap grows from what chance may do to what is taken for true."""
+DOUBTED = (0.5, 0.9)
+"""Between these the weight of the majority comes to count: a stage is not doubted for less."""
 
-FEWEST_DIFFERENCES = 20
+FEWEST_DIFFERENCES = 10
 
 
 def last_is_surer(counts: Transitions, stage: int) -> float:
@@ -44,7 +47,7 @@ def last_is_surer(counts: Transitions, stage: int) -> float:
     >>> sure = np.full(codes.shape, 0.8) + 0.001 * np.arange(400)[:, None] % 0.1
     >>> sure[300:, :2] -= 0.5                      # the first two are unsure where they differ
     >>> rows = Observations(("no", "yes"), codes, sure)
-    >>> last_is_surer(Transitions.of(rows, Binning.fit(rows)), 1)
+    >>> round(last_is_surer(Transitions.of(rows, Binning.fit(rows)), 1), 2)
     1.0
     >>> rows = Observations(("no", "yes"), codes)
     >>> last_is_surer(Transitions.of(rows, Binning.fit(rows)), 1)
@@ -70,11 +73,19 @@ def last_is_surer(counts: Transitions, stage: int) -> float:
     error = math.sqrt((own_variance + last_variance) / outvoted.sum())
     if error == 0:
         return 0.0
-    return _grown(gap / error) - _grown(-(gap + USUAL_GAP) / error)
+    for_last = _density(min(gap, LAST_RIGHT[0]), LAST_RIGHT, error)
+    for_neither = _density(gap, NO_HINT, error)
+    for_majority = _density(max(gap, MAJORITY_RIGHT[0]), MAJORITY_RIGHT, error)
+    weight = (for_last - for_majority) / (for_last + for_neither + for_majority)
+    if weight > 0:
+        return weight
+    return -float(np.clip((-weight - DOUBTED[0]) / (DOUBTED[1] - DOUBTED[0]), 0.0, 1.0))
 
 
-def _grown(sigmas: float) -> float:
-    return float(np.clip((sigmas - CHANCE) / (BEYOND_CHANCE - CHANCE), 0.0, 1.0))
+def _density(gap: float, expected: tuple[float, float], error: float) -> float:
+    """How well a gap that was seen with this standard error fits what was expected."""
+    variance = expected[1] ** 2 + error**2
+    return math.exp(-0.5 * (gap - expected[0]) ** 2 / variance) / math.sqrt(variance)
 
 
 def _ranks(bins: IntArray, number: FloatArray) -> tuple[FloatArray, float]:

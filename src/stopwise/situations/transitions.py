@@ -145,7 +145,10 @@ class Transitions:
             self.labelled[key] = self.labelled.get(key, 0) + 1
 
     def merge(self, other: Transitions) -> None:
-        """Add what another machine counted.
+        """Add what another machine counted: rounds of its own, which these counts do not hold yet.
+
+        Counts do not say whose they are, so that nothing notices rounds that are added twice. Of
+        machines that began with one fitted rule, add `since(rule.counts)`.
 
         >>> binning = Binning(edges=((), ()), labels=((), ()))
         >>> one, two = Transitions(binning), Transitions(binning)
@@ -154,6 +157,8 @@ class Transitions:
         >>> one.first, one.moves
         ({5: 2}, [{(5, 7): 1}])
         """
+        if other is self:
+            raise fail("merge", "these counts themselves", "those of another machine")
         self._check_bins(other)
         _add_all(self.first, other.first)
         for own, theirs in zip(self.moves, other.moves, strict=True):

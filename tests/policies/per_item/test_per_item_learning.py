@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,14 @@ from stopwise.costs import Costs
 from stopwise.logs.replaying.outcomes import two_in_a_row
 from stopwise.policies.conformance import check_policy
 from stopwise.policies.per_item.agree_in_a_row import AgreeInARow
-from stopwise.policies.per_item.learning import EPOCHS, Learned, called, learn_over, run_over
+from stopwise.policies.per_item.learning import (
+    EPOCHS,
+    Learned,
+    called,
+    learn_over,
+    rounds_until_next,
+    run_over,
+)
 from stopwise.policies.per_item.policy import PerItem
 from stopwise.policies.per_item.situation import SituationPolicy
 from stopwise.policies.registry import make_policy
@@ -228,3 +237,28 @@ def test_chances_of_full_runs_at_once_are_those_one_by_one() -> None:
         for policy in (PerItem(), PerItem(kappa=2.0, always_full=100, trust=0.4)):
             one_by_one = [policy.full_run_probability(at, costs) for at in rounds.tolist()]
             assert policy.full_run_probabilities(rounds, costs).tolist() == one_by_one
+
+
+def test_a_rule_is_of_the_counts_at_its_refresh_and_made_when_first_asked_for() -> None:
+    rows, _ = made_up(4000, (0.2, 1.0, 2.0), seed=1)
+    _, _, learned = run(rows)
+    assert isinstance(learned, Learned)
+    assert learned.counts is not None
+    everyone = np.ones(1000, dtype=np.bool_)
+    learned.ahead = None  # there are no more rows of that log
+    again = deepcopy(learned)
+    at_once = again.rule
+    assert at_once is not None
+    again.record(rows.where(slice(0, 1000)), everyone)
+    learned.record(rows.where(slice(0, 1000)), everyone)  # counts on before anybody asked
+    keys = situations(rows, learned.counts.binning)
+    assert learned.rule is not None
+    assert (learned.rule.depths_of(keys) == at_once.depths_of(keys)).all()
+
+
+def test_rules_are_made_seldom_at_the_start_and_as_often_as_ever_later() -> None:
+    """Ten times within 10,000 rounds, where three fifths from the start would be 13 times."""
+    made = [0]
+    while made[-1] < 10_000:
+        made.append(made[-1] + rounds_until_next(made[-1], 32, settled=made[-1] >= 2048))
+    assert made[1:-1] == [32, 128, 256, 512, 819, 1310, 2048, 3276, 5241, 8385]

@@ -96,7 +96,8 @@ class ItemDecider:
             self.begin_with(self.given)
 
     def _new_memory(self) -> ItemMemory:
-        return ItemMemory(len(self.stages), self.policy.first_rounds, whole=self.whole)
+        first, promised = self.policy.first_rounds, self.guard is not None
+        return ItemMemory(len(self.stages), first, whole=self.whole, promised=promised)
 
     @property
     def base(self) -> int:

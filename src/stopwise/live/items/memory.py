@@ -37,6 +37,7 @@ class ItemMemory:
         stage_count: how many stages.
         first_rounds: after this many rounds bins are cut for the first time.
         whole: whether only full runs count, as whole rows; all numbers of rounds are then theirs.
+        promised: whether rules keep a promise, whose price follows the rounds.
 
     Attributes:
         rounds: counted so far, those of a fitted rule included.
@@ -58,9 +59,12 @@ class ItemMemory:
     2
     """
 
-    def __init__(self, stage_count: int, first_rounds: int, *, whole: bool = False) -> None:
+    def __init__(
+        self, stage_count: int, first_rounds: int, *, whole: bool = False, promised: bool = False
+    ) -> None:
         self._stages = stage_count
         self._whole = whole
+        self._steady = whole or promised
         self._first = first_rounds
         self.rounds = 0
         self.base = 0
@@ -159,7 +163,9 @@ class ItemMemory:
         assert self._counts is not None
         self.ruled, self.rule_due = copy_of(self._counts), True
         self.promise_ruled = list(self.promise)
-        self._due = self.rounds + rounds_until_next(self.rounds, self._first, settled=self.settled)
+        self._due = self.rounds + rounds_until_next(
+            self.rounds, self._first, settled=self.settled, steady=self._steady
+        )
 
     def start_from(self, counts: Transitions) -> None:
         """Begin with the counts of a rule that was fitted elsewhere; its bins are settled."""

@@ -116,7 +116,7 @@ def _per_item(
     while number <= len(seen):
         start = int(seen[number - 1]) + 1
         settled = number >= first * EPOCHS[-1]
-        next_number = number + rounds_until_next(number, first, settled=settled)
+        next_number = number + rounds_until_next(number, first, settled=settled, steady=True)
         end = int(seen[next_number - 1]) + 1 if next_number <= len(seen) else len(order)
         counted = met.where(seen[:number])
         if binning is None or number in {first * factor for factor in EPOCHS}:

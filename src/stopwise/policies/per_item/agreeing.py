@@ -60,7 +60,7 @@ def agree_over(
     >>> bool((found.depths == 0).mean() > 0.3), bool(differs.mean() <= 0.1)
     (True, True)
     """
-    learned = Learned(_Promised(guard=guard), stages, costs)
+    learned = Learned(_Promised(guard=guard), stages, costs, steady=True)
     last = rows.stage_count - 1
     depths = np.full(len(rows), last, dtype=np.int64)
     looked = np.zeros(len(rows), dtype=np.bool_)

@@ -2,7 +2,8 @@
 
 Rounds are kept raw until the bins are settled: bins are cut again as rounds grow fourfold, and all
 rounds so far are counted again by the new bins (a new epoch). After that only counts are kept, so
-memory is bounded. The rule is made again whenever rounds have grown by three fifths.
+memory is bounded. The rule is made again whenever rounds have grown by three fifths, and more
+seldom at the start.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from stopwise.situations.observations import NOT_CALLED, Observations
 from stopwise.situations.references import Held
 from stopwise.situations.transitions import Transitions
 
-GROWTH = 1.6
-"""The rule is made again when rounds have grown by this factor: a seldom new rule costs little."""
+GROWTH = (4.0, 2.0, 1.6)
+"""The rule is made again when rounds have grown by this factor: after the bins were cut once, twice
+and from then on. What the first few hundred rounds lose by it does not show in ten thousand."""
 
 EPOCHS = (1, 4, 16, 64)
 """Bins are cut when rounds reach these multiples of the rounds that are always full."""
@@ -48,6 +50,7 @@ class Learned:
         history: the rounds themselves, as long as bins may still be cut again.
         full: which of them were full runs.
         settled: the bins are given and are not cut again, as where a rule was fitted on a log.
+        steady: see `rounds_until_next`.
         ahead: all rows of a run over a log, so that their situations are made at once.
     """
 
@@ -58,9 +61,11 @@ class Learned:
     counts: Transitions | None = None
     history: list[Observations] = field(default_factory=list)
     full: list[NDArray[np.bool_]] = field(default_factory=list)
-    rule: StoppingRule | None = None
     settled: bool = False
+    steady: bool = False
     ahead: Observations | None = None
+    _rule: StoppingRule | None = None
+    _due: bool = False
     _keys_ahead: IntArray | None = None
     _keys_from: int = 0
 
@@ -68,16 +73,30 @@ class Learned:
         if not self.policy.learns:
             none = ((),) * len(self.stages)
             self.counts = Transitions(Binning(edges=none, labels=none))
-            self.rule = self.policy.rule(self.stages, self.counts, self.costs)
+            self._rule = self.policy.rule(self.stages, self.counts, self.costs)
+
+    @property
+    def rule(self) -> StoppingRule | None:
+        """The rule of the last `refresh`; made when first asked for, which a run's last never is.
+
+        None until the first bins are cut.
+        """
+        if self._due and self.counts is not None:
+            self._rule = self.policy.rule(self.stages, self.counts, self.costs)
+            self._due = False
+        return self._rule
 
     def until_next(self) -> int:
         """How many rounds may pass before something is to be made again."""
         if not self.policy.learns:
             return 100_000
-        return rounds_until_next(self.round, self.policy.first_rounds, settled=self.settled)
+        return rounds_until_next(
+            self.round, self.policy.first_rounds, settled=self.settled, steady=self.steady
+        )
 
     def record(self, rows: Observations, full: NDArray[np.bool_]) -> None:
         """Count finished rounds; `full` says which were full runs."""
+        _ = self.rule  # of the counts as they are, before they count on
         keys = None if self.counts is None else self._keys(rows)
         self.round += len(rows)
         if not self.policy.learns:
@@ -90,9 +109,10 @@ class Learned:
 
     def depths(self, rows: Observations) -> IntArray:
         """Where items would stop; at the first stage as long as there is no rule."""
-        if self.rule is None or self.counts is None:
+        rule = self.rule
+        if rule is None or self.counts is None:
             return np.zeros(len(rows), dtype=np.int64)
-        return self.rule.depths_of(self._keys(rows))
+        return rule.depths_of(self._keys(rows))
 
     def answering(self, rows: Observations) -> IntArray:
         """Of rows that called every stage: whose answer loses least against the reference."""
@@ -119,7 +139,7 @@ class Learned:
         return self._keys_ahead[start : start + len(rows)]
 
     def refresh(self) -> None:
-        """Cut new bins if it is time to, and make the rule again."""
+        """Cut new bins if it is time to; the rule is made again from what is counted now."""
         if not self.policy.learns:
             return
         cutting_rounds = [self.policy.first_rounds * factor for factor in EPOCHS]
@@ -129,22 +149,29 @@ class Learned:
             self._keys_ahead = None
             if self.round >= cutting_rounds[-1]:
                 self.history, self.full = [], []
-        assert self.counts is not None
-        self.rule = self.policy.rule(self.stages, self.counts, self.costs)
+        self._due = True
 
 
-def rounds_until_next(round: int, first_rounds: int, *, settled: bool) -> int:
+def rounds_until_next(round: int, first_rounds: int, *, settled: bool, steady: bool = False) -> int:
     """After this many rounds, how many more may pass before something is to be made again.
 
-    >>> [rounds_until_next(at, 32, settled=False) for at in (0, 32, 120, 4000)]
-    [32, 19, 8, 2400]
+    Args:
+        settled: the bins are not cut again.
+        steady: no more seldom at the start: where only full runs are counted, so that each stands
+            for many rounds, and under a promise, whose price follows the rounds.
+
+    >>> [rounds_until_next(at, 32, settled=False) for at in (0, 32, 128, 4000)]
+    [32, 96, 128, 2400]
+    >>> [rounds_until_next(at, 32, settled=False, steady=True) for at in (32, 128)]
+    [19, 76]
     """
     if round < first_rounds and not settled:
         return first_rounds - round
-    cutting_rounds = [first_rounds * factor for factor in EPOCHS if first_rounds * factor > round]
-    cutting_rounds = [] if settled else cutting_rounds
-    grown = max(int(round * GROWTH), round + 1)
-    return min([grown, *cutting_rounds[:1]]) - round
+    cutting_rounds = [] if settled else [first_rounds * factor for factor in EPOCHS]
+    cuts = sum(cut <= round for cut in cutting_rounds)
+    growth = GROWTH[-1] if settled or steady else GROWTH[min(cuts, len(GROWTH)) - 1]
+    grown = max(int(round * growth), round + 1)
+    return min([grown, *cutting_rounds[cuts : cuts + 1]]) - round
 
 
 def least_loss(held: Held, rows: Observations) -> IntArray:
@@ -157,8 +184,11 @@ def least_loss(held: Held, rows: Observations) -> IntArray:
     >>> least_loss(held, rows.where(np.array([0, 87]))).tolist()      # two against one
     [2, 1]
     """
-    losses = held.loss(partitions(np.where(rows.codes < 0, -1, rows.codes)))
-    return optimal_stages(losses)
+    groups = partitions(np.where(rows.codes < 0, -1, rows.codes))
+    # There are few ways in which outputs agree: as one number each, every one is asked for once.
+    number = (groups + 1) @ (np.int64(16) ** np.arange(rows.stage_count))
+    _, first, which = np.unique(number, return_index=True, return_inverse=True)
+    return np.asarray(optimal_stages(held.loss(groups[first]))[which])
 
 
 def joined(parts: list[Observations]) -> Observations:

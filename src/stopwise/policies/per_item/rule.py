@@ -128,14 +128,14 @@ class Rule(FiledRule):
         """Where items stop, given their situations after every stage."""
         last = len(self.stages) - 1
         depths = np.full(len(keys), last, dtype=np.int64)
-        on = np.ones(len(keys), dtype=np.bool_)
+        on = np.arange(len(keys))  # the items that have not stopped yet
         for stage in range(last):
             risks = self.risks[stage]
-            places = risks.places(keys[:, stage])
+            places = risks.places(keys[on, stage])
             here, deeper = risks.at(places)[:, stage], self.going_on[stage].at(places)[:, 0]
-            stops = on & stopping_is_best(here, deeper)
-            depths[stops] = stage
-            on &= ~stops
+            stops = stopping_is_best(here, deeper)
+            depths[on[stops]] = stage
+            on = on[~stops]
         return depths
 
     def decide(self, stage: int, key: int) -> RuleDecision:

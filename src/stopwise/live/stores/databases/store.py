@@ -144,8 +144,8 @@ class SqlStore(ABC):
             items.policy.first_rounds,
             items.take,
             items.given,
-            whole=items.whole,
-        )
+            whole=items.whole, promised=items.guard is not None,
+        )  # fmt: skip
 
     def _load(self, connection: Connection, counters: SegmentCounters) -> None:
         with connection.transaction(reading=True):

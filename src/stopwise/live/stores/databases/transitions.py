@@ -49,6 +49,7 @@ class SqlTransitions:
         take: given what to decide by, whenever that has changed.
         given: the counts of a rule to begin with.
         whole: whether only full runs count, as whole rows.
+        promised: whether rules keep a promise, whose price follows the rounds.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class SqlTransitions:
         given: Transitions | None,
         *,
         whole: bool = False,
+        promised: bool = False,
     ) -> None:
         self._where = where
         self._cascade = cascade
@@ -69,6 +71,7 @@ class SqlTransitions:
         self._take = take
         self._given = given
         self._whole = whole
+        self._steady = whole or promised
         self._binning: tuple[str, Binning] | None = None
         self._seen = -1  # the last change of the rule that was taken
 
@@ -180,7 +183,9 @@ class SqlTransitions:
             " WHERE cascade = ? AND epoch = ? AND ruled <> value",
             (self._cascade, head.epoch),
         )
-        due = head.rounds + rounds_until_next(head.rounds, self._first, settled=head.settled)
+        due = head.rounds + rounds_until_next(
+            head.rounds, self._first, settled=head.settled, steady=self._steady
+        )
         connection.query(
             "UPDATE stopwise_situations SET epoch = ?, binning = ?, settled = ?, base = ?,"
             " rounds = ?, due = ?, change = ? WHERE cascade = ?",
