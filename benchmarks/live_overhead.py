@@ -15,11 +15,11 @@
    items on their way at once, over stages that answer at once.
 4. `import stopwise`, in a fresh interpreter.
 
-All take turns in short chunks, so that other work on the machine falls on all alike; what is
-reported is the processor's time in the quickest chunk of each, which is what the machine does
-undisturbed. A third of a chunk more runs before it and is not timed: Python adapts its instructions
-to the objects that it meets, and has adapted to the others' meanwhile, as in no program that has
-one learner.
+All take turns, so that other work on the machine falls on all alike; what is reported is the
+processor's time in the quickest turn of each, which is what the machine does undisturbed. In every
+turn a mode of the learner begins anew and is timed from round 1,500 to round 6,000. What does not
+begin anew runs a third of a chunk before, untimed: Python adapts its instructions to the objects
+that it meets, and has adapted to the others' meanwhile, as in no program that has one learner.
 """
 
 from __future__ import annotations
@@ -63,21 +63,25 @@ RENEWING: dict[str, dict[str, Any]] = {
     "measured costs": {"measured": True},
     "half_life": {"half_life": 1000},
 }
+FIRST, CHUNK = 1500, 4500
+"""Rounds of a new learner before it is timed, and while it is: enough that what is done for
+hundreds of rounds at once has its part, and few enough that what is undecided stays so."""
 FEW_AND_MANY = (20, 5000)
 """Segments: with one alone, nothing is read of others."""
 
 
 class Side(NamedTuple):
-    """Something to time: its name, what to run, how many rounds in a chunk."""
+    """Something to time: its name, what makes what is run, how many rounds in a chunk."""
 
     name: str
-    run: Run
+    make: Callable[[], Run]
     rounds: int
+    anew: bool = False  # in every turn: what has seen more is quicker
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What a live round costs beside the stages.")
-    parser.add_argument("--turns", type=int, default=40, help="chunks of each")
+    parser.add_argument("--turns", type=int, default=15, help="turns of each")
     parser.add_argument("--only", default="", help="modes whose name contains this")
     parser.add_argument("--markdown", action="store_true", help="write a table")
     parser.add_argument("--json", action="store_true", help="write microseconds by name")
@@ -103,11 +107,12 @@ def main() -> None:
 def all_sides() -> Iterable[Side]:
     """All that is timed. What an earlier release does not have is left out."""
     try:
-        yield Side("river", river_rounds(), 300)
+        river = river_rounds()
+        yield Side("river", lambda: river, CHUNK)
     except ImportError:
         print("river is not installed: no ratios", file=sys.stderr)
     makers: dict[tuple[str, int], Callable[[], Run]] = {
-        (f"{mode}, {stream}", 300): partial(
+        (f"{mode}, {stream}", CHUNK): partial(
             live_rounds, stream, segments=4 if mode.startswith("4") else 1, **settings
         )
         for mode, settings in {**PLAIN, **RENEWING}.items()
@@ -123,19 +128,28 @@ def all_sides() -> Iterable[Side]:
     makers["answer_async, 1,000 at once", 1000] = at_once
     for (name, rounds), maker in makers.items():
         try:
-            yield Side(name, maker(), rounds)
+            made = maker()
         except Exception as error:  # noqa: BLE001  # of another release
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+        else:
+            anew = rounds == CHUNK
+            yield Side(name, maker if anew else partial(_as_made, made), rounds, anew)
+
+
+def _as_made(run: Run) -> Run:
+    return run
 
 
 def take_turns(sides: list[Side], turns: int) -> dict[str, float]:
     """Microseconds of the processor per round in the quickest chunk of each."""
     for side in sides:
-        side.run(5 * side.rounds)
+        if not side.anew:
+            side.make()(5 * side.rounds)
     fastest = dict.fromkeys((side.name for side in sides), float("inf"))
     for _ in range(turns):
-        for name, run, rounds in sides:
-            run(rounds // 3)
+        for name, make, rounds, anew in sides:
+            run = make()
+            run(FIRST if anew else rounds // 3)
             start = time.process_time()
             run(rounds)
             spent = (time.process_time() - start) / rounds * 1e6

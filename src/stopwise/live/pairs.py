@@ -12,6 +12,10 @@ from typing import Any
 from stopwise.agreement import count_prefix
 from stopwise.evidence import ABSTAINED
 
+PACKED = 28
+"""Up to this number of pairs are counted as one number; of more it would be a long one."""
+_HALF = 32  # bits of a count
+_MASK = (1 << _HALF) - 1
 AGREED, DISAGREED = 1, 2
 """What a round can show of a pair that it saw."""
 
@@ -25,11 +29,12 @@ class Added:
         switched, switched_twice: 1 where the answer changed once, or twice, on the way.
         disagreed: bits of the pairs of outputs that disagreed.
         beyond, uncounted: see `stopwise.live.abstaining.StopsOfRound`.
+        packed: how often each pair was seen, and disagreed, as one number; see `unpacked`.
     """
 
     __slots__ = (
-        "_kinds", "answered", "beyond", "disagreed", "last", "pairs", "switched", "switched_twice",
-        "uncounted",
+        "_kinds", "answered", "beyond", "disagreed", "last", "packed", "pairs", "switched",
+        "switched_twice", "uncounted",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +55,9 @@ class Added:
         self.pairs = pairs
         self.switched = switched
         self.switched_twice = switched_twice
+        self.packed = 0
+        if len(pairs) <= PACKED:
+            self.packed = sum(1 + (differs << _HALF) << 2 * _HALF * at for at, differs in pairs)
         self._kinds = b""
 
     def kinds(self, size: int) -> bytes:
@@ -108,9 +116,20 @@ class Billed(Added):
         self.pairs = added.pairs
         self.switched = added.switched
         self.switched_twice = added.switched_twice
+        self.packed = added.packed
         self._kinds = b""
         self.costs = costs
         self.cost = cost
+
+
+def unpacked(packed: int, size: int) -> tuple[list[int], list[int]]:
+    """How often each of `size` pairs was seen, and disagreed, from a sum of `Added.packed`.
+
+    >>> unpacked(added_by(0b111, 0b010).packed + added_by(0b11, 0).packed, 3)
+    ([2, 1, 1], [0, 1, 0])
+    """
+    counts = [packed >> _HALF * at & _MASK for at in range(2 * size)]
+    return counts[::2], counts[1::2]
 
 
 def pair_number(i: int, j: int) -> int:

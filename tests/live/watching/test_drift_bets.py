@@ -12,7 +12,8 @@ import pytest
 from scipy.special import betaln
 
 from stopwise import StopwiseError
-from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch, PairWatch, _part
+from stopwise.live.watching.bets import PairWatch, part_of
+from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch
 
 
 def watched(sequence: list[bool], window: int) -> PairWatch:
@@ -40,7 +41,7 @@ def test_the_bet_is_the_sum_over_moments_of_change(window: int) -> None:
     for bits in itertools.product([False, True], repeat=9):
         sequence = list(bits)
         terms = [
-            math.log(_part(n // window)) + mixture(sequence[:n]) + mixture(sequence[n:])
+            math.log(part_of(n // window)) + mixture(sequence[:n]) + mixture(sequence[n:])
             for n in range(window, 10, window)
         ]
         top = max(terms)
@@ -50,8 +51,8 @@ def test_the_bet_is_the_sum_over_moments_of_change(window: int) -> None:
 
 
 def test_the_parts_of_the_segments_sum_to_less_than_one() -> None:
-    assert sum(map(_part, range(1, 200_000))) + 1 / (2.11 * math.log(200_000)) < 1.0 + 1e-4
-    assert all(one > two for one, two in itertools.pairwise(map(_part, range(1, 100))))
+    assert sum(map(part_of, range(1, 200_000))) + 1 / (2.11 * math.log(200_000)) < 1.0 + 1e-4
+    assert all(one > two for one, two in itertools.pairwise(map(part_of, range(1, 100))))
 
 
 def test_memory_grows_with_the_logarithm_of_the_observations() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from stopwise.checks import StopwiseError
 from stopwise.live import Learner
-from stopwise.live.watching.drift import Drift, DriftWatch, PairWatch, _level
+from stopwise.live.watching.bets import PairWatch
+from stopwise.live.watching.drift import Drift, DriftWatch, _level
 
 
 def test_no_alarm_comes_later_than_where_every_bet_is_evaluated() -> None:

@@ -25,9 +25,10 @@ from stopwise.live.counters.distributions.recounted import CountRule
 from stopwise.live.counters.segments import SegmentCounters
 from stopwise.live.forking import watch_forks
 from stopwise.live.keywords import LearnerKeywords
+from stopwise.live.pairs import Added
 from stopwise.live.round import dropped_rounds
 from stopwise.live.settings import LearnerSettings
-from stopwise.live.watching.drift import DriftWatch, SeenPairs
+from stopwise.live.watching.drift import DriftWatch
 from stopwise.policies.base import Policy
 
 _FEW = 8  # segments, whose bets are asked when they are to be looked at
@@ -157,15 +158,23 @@ class Ledger:
         pending, seen = counters.pending, counters.watched
         # First taken, then counted: an interrupt may lose some, and never counts any twice.
         counters.watched = len(pending)
-        new: defaultdict[str, list[SeenPairs]] = defaultdict(list)
-        for tally, added, _ in pending[seen : counters.watched]:
-            if added.pairs:
-                new[tally.segment].append(added.pairs)
-        for segment, rounds in new.items():
-            self.listeners.note(watch.observe_all(segment, rounds))
+        new = pending[seen : counters.watched]
         segments = counters.tallies
-        few = len(segments) <= _FEW
-        counters.unwatched = counters.watched + (min(map(watch.room, segments)) if few else 1)
+        if len(segments) == 1:
+            (segment,) = segments
+            self.listeners.note(
+                watch.observe_added(segment, [added for _, added, _ in new if added.pairs])
+            )
+            room = watch.room(segment)
+        else:
+            rounds: defaultdict[str, list[Added]] = defaultdict(list)
+            for tally, added, _ in new:
+                if added.pairs:
+                    rounds[tally.segment].append(added)
+            for segment, ended in rounds.items():
+                self.listeners.note(watch.observe_added(segment, ended))
+            room = min(map(watch.room, segments)) if len(segments) <= _FEW else 1
+        counters.unwatched = counters.watched + room
 
     # ---- asked for by the user ---------------------------------------------------------------
 

@@ -30,23 +30,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from stopwise.checks import fail, finite_number, names_fields, whole_number
 from stopwise.live.limits import check_whole
-from stopwise.live.pairs import pair_count, pair_list
-from stopwise.live.watching.sequences import log_likelihood, log_mixture, log_sum
+from stopwise.live.pairs import PACKED, Added, pair_count, pair_list, unpacked
+from stopwise.live.watching.bets import PairWatch, part_of
 
-_DENSE = 8  # steps are kept so that gaps are at most this part of their age
-_THINNED = 16  # steps are thinned out whenever there are this number of new ones
-_ROUNDING = 1e-6  # of sums of logarithms, far more than it can be
-_RICHEST = 200.0  # a bet worth more than this has raised an alarm and begun again
 SeenPairs = Sequence[tuple[int, bool]]
 """Pairs that a round saw, and whether they differed."""
-_SUM = 2.11  # the sum of 1 / (i ln^2 i) from 2 on is 2.1097
 
 
 @names_fields
@@ -65,7 +60,7 @@ class Drift:
     stopwise.checks.StopwiseError: drift.false_alarm: got 2, but need a probability between 0 and 1
     """
 
-    window: int = 20
+    window: int = 40
     false_alarm: float = 0.01
 
     def __post_init__(self) -> None:
@@ -106,120 +101,6 @@ class DriftAlarm:
     since: int = 0
 
 
-class PairWatch:
-    """The bet on one pair.
-
-    >>> watch = PairWatch()
-    >>> for differs in [False] * 200 + [True] * 40:
-    ...     if watch.count(differs, window=20): watch.add_step(window=20)
-    >>> watch.bet()[0] > math.log(1e6)
-    True
-    """
-
-    __slots__ = ("alarms", "disagreed", "most", "seen", "steps")
-
-    def __init__(self) -> None:
-        self.alarms = 0
-        self.most = math.inf  # the logarithm of the numerator is at most this; not known yet
-        self.seen = 0
-        self.disagreed = 0
-        # seen and disagreed up to each step that is kept, and the logarithm of Q times its weight,
-        # which is that of all steps it stands for
-        self.steps: list[tuple[int, int, float]] = []
-
-    def count(self, differs: bool, window: int) -> bool:
-        """Count an observation; say whether it is time to look at the bet."""
-        self.seen += 1
-        self.disagreed += differs
-        return self.seen % window == 0
-
-    def add_step(self, window: int) -> None:
-        """Let a change begin after what has been seen so far; thin out the steps of long ago."""
-        n = self.seen
-        worth = _first_worth(n, self.disagreed, window)
-        steps = self.steps
-        self.most = log_sum(self.most, worth) if steps else worth
-        steps.append((n, self.disagreed, worth))
-        if n // window % _THINNED:
-            return  # by what has been seen alone, so that a restart does not change when
-        at = len(steps) - 3
-        while at >= 0:
-            if (steps[at + 2][0] - steps[at][0]) * _DENSE < n - steps[at + 2][0]:
-                self._give_up(at + 1)
-            at -= 1
-
-    def reaches(self, level: float, window: int) -> bool:
-        """Whether the logarithm of E may be `level` now, after one more window."""
-        if not self.steps:
-            return False
-        new = self.disagreed - self.steps[-1][1]
-        self.most += log_likelihood(window, new)
-        if self.most - log_likelihood(self.seen, self.disagreed) < level - _ROUNDING:
-            return False
-        total, _ = self.bet()
-        self.most = total + log_likelihood(self.seen, self.disagreed)
-        return total >= level
-
-    def _give_up(self, at: int) -> None:
-        """Take out a step; what its bet is worth goes to that before it, or after it if nearer."""
-        n, _, _ = given_up = self.steps[at]
-        heir = at - 1 if n - self.steps[at - 1][0] <= self.steps[at + 1][0] - n else at + 1
-        heir_n, heir_k, weight = self.steps[heir]
-        change = self._worth(given_up) - self._worth(self.steps[heir])
-        self.steps[heir] = (heir_n, heir_k, weight + math.log1p(math.exp(min(change, 700.0))))
-        del self.steps[at]
-
-    def _worth(self, step: tuple[int, int, float]) -> float:
-        """The logarithm of a step's part of the numerator."""
-        n, k, weight = step
-        return weight + log_mixture(self.seen - n, self.disagreed - k)
-
-    def bet(self) -> tuple[float, int]:
-        """The logarithm of E, and the number of the step that adds most to it."""
-        if not self.steps:
-            return -math.inf, -1
-        n, k = self.seen, self.disagreed
-        values = [
-            weight + log_mixture(n - before, k - differed)
-            for before, differed, weight in self.steps
-        ]
-        best = max(values)
-        total = best + math.log(sum([math.exp(value - best) for value in values]))
-        return total - log_likelihood(n, k), values.index(best)
-
-    def to_form(self) -> list[Any]:
-        """As JSON holds it."""
-        return [self.alarms, self.seen, self.disagreed, [list(step) for step in self.steps]]
-
-    @classmethod
-    def from_form(cls, form: Any, window: int) -> PairWatch:
-        """Take what `to_form` gave."""
-        accepted = "[alarms, seen, disagreed, steps], as a snapshot holds them"
-        watch = cls()
-        try:
-            watch.alarms, watch.seen, watch.disagreed = (
-                check_whole("drift", value) for value in form[:3]
-            )
-            before = (0, 0)
-            for n, k, *given in form[3]:
-                n, k = whole_number("drift", n, least=1), whole_number("drift", k, least=0)
-                if not before[0] < n <= watch.seen or not before[1] <= k <= watch.disagreed:
-                    raise fail("drift", form, accepted)
-                weight = _first_worth(n, k, window)  # what others left it stands in the form
-                if given:
-                    (weight,) = (finite_number("drift", value) for value in given)
-                watch.steps.append((n, k, weight))
-                before = (n, k)
-            total, _ = watch.bet()
-            if total > _RICHEST:
-                raise fail("drift", form, accepted)
-        except (TypeError, ValueError, IndexError):
-            raise fail("drift", form, accepted) from None
-        if watch.disagreed > watch.seen or len(form) != 4 or len(watch.steps) > 10_000:
-            raise fail("drift", form, accepted)
-        return watch
-
-
 class DriftWatch:
     """The bets of all segments of a learner.
 
@@ -230,7 +111,7 @@ class DriftWatch:
     (0.0, 1.0, 50)
     """
 
-    __slots__ = ("_noted", "segments", "settings", "stage_count")
+    __slots__ = ("_noted", "_rooms", "segments", "settings", "stage_count")
 
     def __init__(self, stage_count: int, settings: Drift) -> None:
         if not isinstance(settings, Drift):
@@ -241,6 +122,7 @@ class DriftWatch:
         # Of each segment, rounds that are yet to be counted, and how many may be noted until the
         # first bet is to be looked at.
         self._noted: dict[str, tuple[list[SeenPairs], int]] = {}
+        self._rooms: dict[str, int] = {}  # where that was found and none was noted since
 
     def observe(self, segment: str, pairs: SeenPairs) -> Sequence[DriftAlarm]:
         """Count observations of pairs, each at most once, and look at the bets that are due."""
@@ -249,6 +131,7 @@ class DriftWatch:
     def observe_all(self, segment: str, rounds: Sequence[SeenPairs]) -> list[DriftAlarm]:
         """The same of rounds one after another."""
         alarms: list[DriftAlarm] = []
+        self._rooms.pop(segment, None)
         at = 0
         while at < len(rounds):
             noted, due = self._noted.get(segment) or self._note(segment)
@@ -256,15 +139,44 @@ class DriftWatch:
             noted.extend(map(tuple, part))
             at += len(part)
             if len(noted) >= due:
-                alarms += self._look_at(segment)
+                alarms += self._look_at(segment, self._count(segment))
         return alarms
+
+    def observe_added(self, segment: str, rounds: Sequence[Added]) -> Sequence[DriftAlarm]:
+        """The same, quicker where no bet is due before the last of them: counted as one number."""
+        _, watches = self._of(segment)
+        window, size = self.settings.window, len(watches)
+        if segment in self._noted:
+            self._count(segment)
+        if size > PACKED or len(rounds) > self.room(segment):
+            return self.observe_all(segment, [one.pairs for one in rounds])
+        # First taken, then counted: an interrupt may lose some, and never counts any twice.
+        self._rooms.pop(segment, None)
+        due, room = [], window
+        seen, disagreed = unpacked(sum([one.packed for one in rounds]), size)
+        for pair, watch in enumerate(watches):
+            if more := seen[pair]:
+                watch.seen += more
+                watch.disagreed += disagreed[pair]
+            missing = window - watch.seen % window
+            if missing < room:
+                room = missing
+            if more and missing == window:
+                due.append(pair)
+        self._rooms[segment] = room
+        return self._look_at(segment, due) if due else ()
 
     def room(self, segment: str) -> int:
         """How many more rounds of a segment may be observed until a bet is looked at, at least."""
+        if (known := self._rooms.get(segment)) is not None:
+            return known
+        if (noted := self._noted.get(segment)) is not None:
+            return noted[1] - len(noted[0])
+        window = self.settings.window
         if segment not in self.segments:
-            return self.settings.window
-        noted, due = self._noted.get(segment) or self._note(segment)
-        return due - len(noted)
+            return window
+        _, watches = self.segments[segment]
+        return min([window - watch.seen % window for watch in watches])
 
     def _note(self, segment: str) -> tuple[list[SeenPairs], int]:
         """Begin to note rounds: none of them is due before a pair may have filled its window."""
@@ -290,16 +202,17 @@ class DriftWatch:
                 moved.add(pair)
         return moved
 
-    def _look_at(self, segment: str) -> list[DriftAlarm]:
+    def _look_at(self, segment: str, moved: Iterable[int]) -> list[DriftAlarm]:
         alarms: list[DriftAlarm] = []
-        moved = self._count(segment)
         number, watches = self._of(segment)
         window = self.settings.window
-        for pair in sorted(pair for pair in moved if not watches[pair].seen % window):
+        part = self.settings.false_alarm / len(watches)
+        for pair in sorted(moved):
             watch = watches[pair]
-            alarm = self._look(segment, number, pair, watch)
-            if alarm is not None:
-                alarms.append(alarm)
+            if watch.seen % window:
+                continue
+            if watch.reaches(_level(part, number, watch.alarms), window):
+                alarms.append(self._alarm(segment, pair, watch))
                 watches[pair] = PairWatch()
                 watches[pair].alarms = watch.alarms + 1
             else:
@@ -313,10 +226,7 @@ class DriftWatch:
             found = self.segments[segment] = (len(self.segments) + 1, watches)
         return found
 
-    def _look(self, segment: str, number: int, pair: int, watch: PairWatch) -> DriftAlarm | None:
-        part = self.settings.false_alarm / pair_count(self.stage_count)
-        if not watch.reaches(_level(part, number, watch.alarms), self.settings.window):
-            return None
+    def _alarm(self, segment: str, pair: int, watch: PairWatch) -> DriftAlarm:
         bet, step = watch.bet()
         n, k, _ = watch.steps[step]
         return DriftAlarm(
@@ -331,6 +241,7 @@ class DriftWatch:
     def begin(self, segment: str, number: int, form: Any) -> None:
         """Go on from what a store holds of a segment, or begin it with its number."""
         self._noted.pop(segment, None)
+        self._rooms.pop(segment, None)
         if form is None:
             watches = [PairWatch() for _ in range(pair_count(self.stage_count))]
             self.segments[segment] = (number, watches)
@@ -348,6 +259,7 @@ class DriftWatch:
     def restore(self, segment: str, form: Any) -> None:
         """Take what `form_of` gave. What older releases kept is not a bet: it begins again."""
         self._noted.pop(segment, None)
+        self._rooms.pop(segment, None)
         if isinstance(form, list):
             self._of(segment)
             return
@@ -364,23 +276,8 @@ class DriftWatch:
         self.segments[segment] = (number, watches)
 
 
-def _part(i: int) -> float:
-    """Parts of a whole for i = 1, 2, ...: they fall slowly and sum to less than 1."""
-    return 1.0 / (_SUM * (i + 1) * math.log(i + 1) ** 2)
-
-
-@lru_cache(maxsize=4096)
-def _log_part(i: int) -> float:
-    return math.log(_part(i))
-
-
 @lru_cache(maxsize=4096)
 def _level(part: float, segment: int, alarms: int) -> float:
     """What the logarithm of a bet must reach: of a pair, by its segment and its alarms so far."""
-    share = _part(segment) * 6 / (math.pi * (alarms + 1)) ** 2
+    share = part_of(segment) * 6 / (math.pi * (alarms + 1)) ** 2
     return -math.log(part * share)
-
-
-def _first_worth(n: int, k: int, window: int) -> float:
-    """The logarithm of the weight of a step times Q of all before it, when it is made."""
-    return _log_part(max(1, n // window)) + log_mixture(n, k)
