@@ -6,11 +6,14 @@ import json
 import random
 
 import pytest
+from hypothesis import given as on_any
+from hypothesis import strategies as st
 
 from stopwise.checks import StopwiseError
 from stopwise.live import Learner
+from stopwise.live.pairs import added_by, pair_count
 from stopwise.live.watching.bets import PairWatch
-from stopwise.live.watching.drift import Drift, DriftWatch, _level
+from stopwise.live.watching.drift import Drift, DriftAlarm, DriftWatch, _level
 
 
 def test_no_alarm_comes_later_than_where_every_bet_is_evaluated() -> None:
@@ -53,6 +56,31 @@ def test_a_restart_between_two_looks_changes_no_alarm() -> None:
         alarms += len(found)
     assert alarms >= 3
     assert one.form_of("x") == two.form_of("x")
+
+
+@on_any(st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 40]), st.integers(2, 9))
+def test_rounds_counted_together_are_as_counted_one_by_one(
+    seed: int, window: int, stages: int
+) -> None:
+    """With nine stages there are too many pairs for one number."""
+    numbers = random.Random(seed)
+    one, many = DriftWatch(stages, Drift(window=window)), DriftWatch(stages, Drift(window=window))
+    rate = 0.05
+    found: list[DriftAlarm] = []
+    expected: list[DriftAlarm] = []
+    for _ in range(60):
+        rate = numbers.choice([rate, rate, 0.05, 0.9])
+        ended = []
+        for _ in range(numbers.randrange(12)):
+            seen = (1 << numbers.randint(2, stages)) - 1
+            pairs = (pair for pair in range(pair_count(stages)) if numbers.random() < rate)
+            ended.append(added_by(seen, sum(1 << pair for pair in pairs)))
+        found += many.observe_added("x", ended)
+        for added in ended:
+            expected += one.observe("x", added.pairs)
+        assert many.room("x") >= 1
+    assert many.form_of("x") == one.form_of("x")
+    assert found == expected
 
 
 @pytest.mark.parametrize("given", [True, 20, {"window": 20}])
