@@ -16,9 +16,9 @@
 4. `import stopwise`, in a fresh interpreter.
 
 All take turns, so that other work on the machine falls on all alike; what is reported is the
-processor's time in the quickest turn of each, which is what the machine does undisturbed. In every
-turn a mode of the learner begins anew and is timed from round 1,500 to round 6,000. What does not
-begin anew runs a third of a chunk before, untimed: Python adapts its instructions to the objects
+processor's time in the quickest turn of each, which is what the machine does undisturbed. Every
+turn of a mode has a new learner, which is timed from round 1,500 to round 6,000. What goes on from
+turn to turn runs a third of a chunk before, untimed: Python adapts its instructions to the objects
 that it meets, and has adapted to the others' meanwhile, as in no program that has one learner.
 """
 
@@ -76,7 +76,7 @@ class Side(NamedTuple):
     name: str
     make: Callable[[], Run]
     rounds: int
-    anew: bool = False  # in every turn: what has seen more is quicker
+    fresh: bool = False  # in every turn: what has seen more is quicker
 
 
 def main() -> None:
@@ -132,8 +132,8 @@ def all_sides() -> Iterable[Side]:
         except Exception as error:  # noqa: BLE001  # of another release
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
         else:
-            anew = rounds == CHUNK
-            yield Side(name, maker if anew else partial(_as_made, made), rounds, anew)
+            fresh = rounds == CHUNK
+            yield Side(name, maker if fresh else partial(_as_made, made), rounds, fresh)
 
 
 def _as_made(run: Run) -> Run:
@@ -143,13 +143,13 @@ def _as_made(run: Run) -> Run:
 def take_turns(sides: list[Side], turns: int) -> dict[str, float]:
     """Microseconds of the processor per round in the quickest chunk of each."""
     for side in sides:
-        if not side.anew:
+        if not side.fresh:
             side.make()(5 * side.rounds)
     fastest = dict.fromkeys((side.name for side in sides), float("inf"))
     for _ in range(turns):
-        for name, make, rounds, anew in sides:
+        for name, make, rounds, fresh in sides:
             run = make()
-            run(FIRST if anew else rounds // 3)
+            run(FIRST if fresh else rounds // 3)
             start = time.process_time()
             run(rounds)
             spent = (time.process_time() - start) / rounds * 1e6

@@ -86,7 +86,7 @@ class DriftAlarm:
     >>> learner = Learner({"rule": 0, "model": 1}, "fixed", drift=Drift())
     >>> for at in range(1200):
     ...     round = learner.begin()
-    ...     round.observe("yes"); round.observe("yes" if at < 900 else "no")
+    ...     round.observe("yes"); round.observe("yes" if at < 880 else "no")
     ...     _ = round.end()
     >>> alarm = learner.alarms[0]
     >>> alarm.stages, alarm.before < 0.1 < 0.9 < alarm.after
