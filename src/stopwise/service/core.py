@@ -71,7 +71,18 @@ class Service:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.started = time.time()
+        self.cascades: dict[str, RunningCascade] = {}
         self.database = open_database(config.server.store, config.folder)
+        try:
+            self._make(config)
+        except BaseException:  # a service that was not made cannot be stopped
+            for cascade in self.cascades.values():
+                cascade.close()
+            self.database.close()
+            raise
+
+    def _make(self, config: Config) -> None:
+        """Make all that rests on the database."""
         self.keys = Keys(self.database)
         self.keys.renew()
         self.trail = Trail(self.database)
@@ -84,8 +95,8 @@ class Service:
         self.metrics = Metrics()
         self.telemetry = telemetry_of(config.server.opentelemetry)
         self.upstreams = Upstreams(self.telemetry)
-        self.cascades = {
-            name: RunningCascade(
+        for name, part in config.cascades.items():
+            self.cascades[name] = RunningCascade(
                 part,
                 config.server.store,
                 config.folder,
@@ -93,8 +104,6 @@ class Service:
                 self.spending,
                 self.rounds.keep_seconds,
             )
-            for name, part in config.cascades.items()
-        }
         learners = {name: part.learner for name, part in self.cascades.items()}
         self.metrics.show(learners)
         if isinstance(self.telemetry, OpenTelemetry):

@@ -28,8 +28,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 from service_helpers import Maker
 
 from stopwise.checks import StopwiseError
+from stopwise.service import core
 from stopwise.service.config.reading import config_of
 from stopwise.service.core import Service
+from stopwise.service.database.connection import Database, open_database
 from stopwise.service.telemetry import opentelemetry
 from stopwise.service.telemetry.opentelemetry import OpenTelemetry
 
@@ -151,14 +153,23 @@ def run(code: str) -> str:
     return said.stdout
 
 
-def test_an_exporter_by_name(tmp_path: Path) -> None:
+def test_an_exporter_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stages = [{"name": "a", "cost": 1}, {"name": "b", "cost": 2}]
     form: dict[str, Any] = {
         "server": {"opentelemetry": "fax"},
         "cascades": {"c": {"mistake_cost": 1, "stages": stages}},
     }
+    opened: list[Database] = []
+
+    def opening(*given: Any) -> Database:
+        opened.append(open_database(*given))
+        return opened[-1]
+
+    monkeypatch.setattr(core, "open_database", opening)
     with pytest.raises(StopwiseError, match=r"server.opentelemetry: no exporter 'fax'.*console"):
         Service(config_of(form, tmp_path))
+    with pytest.raises(Exception, match="closed"):  # nothing is left open
+        opened[0].rows("SELECT 1")
     # The exporter writes to the output that the process began with.
     code = """if True:
         from stopwise.service.telemetry.opentelemetry import telemetry_of
