@@ -138,9 +138,10 @@ class PairTest:
         """
         if not 0.0 < self.x < 1.0:
             return True
+        below, above = _functions()  # one of the two tails is enough
         if self.low < self.high:
-            return tails(self.a, self.b + steps, self.x)[0] <= NEGLIGIBLE
-        return tails(self.a + steps, self.b, self.x)[1] <= NEGLIGIBLE
+            return bool(below(self.a, self.b + steps, self.x) <= NEGLIGIBLE)
+        return bool(above(self.a + steps, self.b, self.x) <= NEGLIGIBLE)
 
     def to_form(self) -> list[float | None]:
         """All numbers, as JSON holds them."""
